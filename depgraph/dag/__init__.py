@@ -1,0 +1,1 @@
+"""Dependency graphs as compact arrays. Knows no PyTorch."""

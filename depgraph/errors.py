@@ -1,0 +1,41 @@
+"""Everything depgraph raises on purpose.
+
+::
+
+    DepgraphError
+    ├── LoadError       the model file, the model in it or its example inputs
+    ├── TracingError    the model runs, but cannot be followed
+    ├── PositionError   an input, an output, an axis or a position that is not there
+    ├── GraphError      a graph or a weight that a metric cannot work with
+    └── RenderError     a drawing that cannot be made
+
+Each message names the value at fault, the place, and what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DepgraphError", "GraphError", "LoadError", "PositionError", "RenderError", "TracingError"]
+
+
+class DepgraphError(Exception):
+    """Base of every error that depgraph raises on purpose."""
+
+
+class LoadError(DepgraphError):
+    """The model file, the model in it, or its example inputs cannot be had."""
+
+
+class TracingError(DepgraphError):
+    """The model cannot be followed, even with its real example inputs."""
+
+
+class PositionError(DepgraphError, LookupError):
+    """A name, an axis or a position that the model does not have."""
+
+
+class GraphError(DepgraphError, ValueError):
+    """A graph or a weight that a metric cannot work with."""
+
+
+class RenderError(DepgraphError):
+    """A drawing that cannot be made."""
