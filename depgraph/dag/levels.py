@@ -1,0 +1,107 @@
+"""How deep each node lies, and the longest path: block by block, a range maximum over the runs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from depgraph.dag.dag import Dag
+from depgraph.dag.runs import IntArray
+
+NumberArray = npt.NDArray[Any]
+
+
+def depths(dag: Dag, weights: NumberArray | None = None) -> NumberArray:
+    """Return the weight of the longest path that ends in each node, the node itself included and inputs left out.
+
+    With unit weights this is the step at which a node runs when every node runs as early as it can: inputs are at 0,
+    what reads nothing but inputs at 1.
+
+    Parameters
+    ----------
+    dag : Dag
+    weights : (nodes,) array, optional
+        What each node costs, not negative; 1 by default. Those of the inputs are not looked at.
+
+    Returns
+    -------
+    (nodes,) array
+        Integers without weights, else of the type of the weights.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from depgraph.dag.interop import from_networkx
+    >>> graph = from_networkx(nx.DiGraph([("x", "a"), ("a", "b"), ("x", "b")]), sources=["x"])
+    >>> depths(graph.dag).tolist()
+    [0, 1, 2]
+    """
+    depth = np.ones(dag.nodes, np.int64) if weights is None else np.array(weights)
+    depth[: dag.inputs] = 0
+    indptr, starts, stops = dag.reads.indptr, dag.reads.starts, dag.reads.stops
+    counts, edges = dag.reads.counts, dag.blocks.tolist()
+    for low, high in pairwise(edges):
+        first, last = indptr[low], indptr[high]
+        if first == last:
+            continue
+        deepest = _range_maxima(depth, low, starts[first:last], stops[first:last])
+        live = np.flatnonzero(counts[low:high])
+        if len(deepest) > len(live):
+            deepest = np.maximum.reduceat(deepest, indptr[low + live] - first)
+        depth[low + live] += deepest
+    return depth
+
+
+def longest_path(dag: Dag, weights: NumberArray | None = None) -> IntArray:
+    """Return the nodes on a path of the largest weight, in order, inputs left out.
+
+    Among several such paths, the one whose nodes have the lowest numbers, looked at from its end.
+
+    Parameters
+    ----------
+    dag : Dag
+    weights : (nodes,) array, optional
+        As for `depths`.
+
+    Returns
+    -------
+    (length,) int64
+        Empty where there is nothing but inputs.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from depgraph.dag.interop import from_networkx
+    >>> graph = from_networkx(nx.DiGraph([("x", "a"), ("a", "b"), ("x", "b")]), sources=["x"])
+    >>> longest_path(graph.dag).tolist()
+    [1, 2]
+    """
+    if dag.nodes == dag.inputs:
+        return np.zeros(0, np.int64)
+    depth = depths(dag, weights)
+    node = dag.inputs + int(np.argmax(depth[dag.inputs :]))
+    path = [node]
+    while dag.reads.indptr[node + 1] > dag.reads.indptr[node]:
+        read = dag.reads.row(node)
+        node = int(read[np.argmax(depth[read])])
+        if node < dag.inputs:
+            break
+        path.append(node)
+    return np.array(path[::-1], np.int64)
+
+
+def _range_maxima(values: NumberArray, bound: int, starts: IntArray, stops: IntArray) -> NumberArray:
+    """Return the maximum of ``values[start:stop]`` for each run; all of them stop at ``bound`` at the latest."""
+    lengths = stops - starts
+    if lengths.max() == 1:
+        return values[starts]
+    # reduceat works on the stretch from each index to the next. From the last run to the first, what lies between one
+    # run's stop and the next one's start is never more than one element, so that gaps between runs cost nothing.
+    span = bound + 1
+    distinct, which = np.unique(starts * span + stops, return_inverse=True)
+    ends = np.stack(np.divmod(distinct[::-1], span), 1).ravel()
+    maxima: NumberArray = np.maximum.reduceat(values[: int(stops.max()) + 1], ends)[::2]
+    return maxima[::-1][which]
