@@ -1,0 +1,1 @@
+"""From an `nn.Module` to a functional ATen graph with names. The only layer that knows `torch.export`."""

@@ -1,0 +1,118 @@
+"""Tensors inside containers: found with their paths, and put back.
+
+Lists, tuples, named tuples, mappings, dataclasses and plain objects that hold tensors in their attributes (caches,
+model outputs, batches) are all walked in the same way, so that no tensor is taken for a constant because of the
+container it came in.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+Path = tuple[Any, ...]
+
+_OPAQUE = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    range,
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    torch.nn.Module,
+    torch.Generator,
+    torch.dtype,
+    torch.device,
+    torch.Size,
+)
+
+
+class Found(NamedTuple):
+    """A tensor, and the keys, indices and attribute names that lead to it."""
+
+    path: Path
+    tensor: torch.Tensor
+
+
+def tensors_in(value: Any) -> list[Found]:
+    """Return every tensor in a nest of containers, in the order in which the containers list their contents."""
+    return _find(value, {})
+
+
+def _find(value: Any, seen: dict[int, tuple[Any, list[Found]]]) -> list[Found]:
+    """Walk an object once, however many others refer to it; one that refers back to itself adds nothing."""
+    if isinstance(value, torch.Tensor):
+        return [Found((), value)]
+    if _is_opaque(value):
+        return []
+    if id(value) not in seen:
+        seen[id(value)] = value, []
+        found = [Found((key, *path), tensor) for key, child in _children(value) for path, tensor in _find(child, seen)]
+        seen[id(value)] = value, found
+    return seen[id(value)][1]
+
+
+def replaced(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """Return the same nest with its tensors, in the order of `tensors_in`, replaced by others. The original is kept."""
+    found = tensors_in(value)
+    return _replace(value, [(path, new) for (path, _), new in zip(found, tensors, strict=True)], {})
+
+
+def _replace(value: Any, new: list[tuple[Path, torch.Tensor]], above: dict[int, Any]) -> Any:
+    if not new:
+        return above.get(id(value), value)
+    if not new[0][0]:
+        return new[0][1]
+    below: dict[Any, list[tuple[Path, torch.Tensor]]] = {}
+    for path, tensor in new:
+        below.setdefault(path[0], []).append((path[1:], tensor))
+    if isinstance(value, tuple):
+        return tuple.__new__(
+            type(value), [_replace(child, below.get(key, []), above) for key, child in _children(value)]
+        )
+    result = copy.copy(value)
+    above = {**above, id(value): result}
+    for key, child in _children(value):
+        fresh = _replace(child, below.get(key, []), above)
+        if fresh is child:
+            continue
+        if isinstance(value, (Mapping, Sequence)):
+            result[key] = fresh
+        else:
+            object.__setattr__(result, key, fresh)  # frozen dataclasses refuse setattr
+    return result
+
+
+def _is_opaque(value: Any) -> bool:
+    return value is None or isinstance(value, _OPAQUE)
+
+
+def _children(value: Any) -> list[tuple[Any, Any]]:
+    """Return what a container holds, by key; nothing for what is no container."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(zip(value._fields, value, strict=True))
+    if isinstance(value, (Sequence, deque)):
+        return list(enumerate(value))
+    return list(_attributes(value).items())
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    found = dict(getattr(value, "__dict__", {}))
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    return found
