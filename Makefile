@@ -1,0 +1,35 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+FILES := setup.cfg setup.py pyproject.toml constraints.txt
+
+.PHONY: demo test clean
+
+demo: $(VENV)/installed
+	@mkdir -p build
+	@for model in transformer lstm; do \
+		echo; \
+		$(BIN)/depgraph analyze fixtures/$$model.py || exit; \
+		$(BIN)/depgraph render fixtures/$$model.py -o build/$$model.svg || exit; \
+	done
+
+test: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+# Stamp files: the second run installs nothing.
+$(VENV)/installed: $(FILES)
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(PIP) -c constraints.txt -e ".[test]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path "./.git/*" -prune -exec rm -rf {} +
