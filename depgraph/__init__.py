@@ -1,4 +1,46 @@
 """How far must information travel through a PyTorch model?"""
 
-from depgraph.dag.graph import DependencyGraph, Node, Operation, Terminal
-from depgraph.dag.interop import from_networkx
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "DependencyGraph": "depgraph.dag.graph",
+    "Node": "depgraph.dag.graph",
+    "Operation": "depgraph.dag.graph",
+    "Terminal": "depgraph.dag.graph",
+    "from_networkx": "depgraph.dag.interop",
+    "trace": "depgraph.unrolling.trace",
+    "path_lengths": "depgraph.metrics.paths",
+    "shortest_path": "depgraph.metrics.paths",
+    "critical_path": "depgraph.metrics.paths",
+    "Path": "depgraph.metrics.paths",
+    "parallelism": "depgraph.metrics.parallelism",
+    "Parallelism": "depgraph.metrics.parallelism",
+    "bottleneck": "depgraph.metrics.bottleneck",
+    "Cut": "depgraph.metrics.bottleneck",
+    "render": "depgraph.rendering.render",
+    "DepgraphError": "depgraph.errors",
+    "GraphError": "depgraph.errors",
+    "LoadError": "depgraph.errors",
+    "PositionError": "depgraph.errors",
+    "RenderError": "depgraph.errors",
+    "TracingError": "depgraph.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Names are looked up when first used: PyTorch is imported by those who trace, and by nobody else.
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = [*_HOME]

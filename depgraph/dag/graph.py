@@ -148,9 +148,7 @@ class Terminals(Mapping[str, Terminal]):
         Further keys (an index, a second name) to names.
     """
 
-    def __init__(
-        self, kind: str, terminals: Sequence[Terminal], aliases: Mapping[Hashable, str] | None = None
-    ) -> None:
+    def __init__(self, kind: str, terminals: Sequence[Terminal], aliases: Mapping[Hashable, str] | None = None) -> None:
         self.kind = kind
         self._terminals = {terminal.name: terminal for terminal in terminals}
         self.aliases = dict(aliases or {})

@@ -153,4 +153,3 @@ def collapse(graph: DependencyGraph) -> DependencyGraph:
         graph.mode,
         find_unused_parameters=lambda: graph.unused_parameters,
     )
-

@@ -134,9 +134,7 @@ class Runs:
         if not len(live):
             return label
         mixed = _mix(_mix(self.starts.astype(np.uint64)) ^ self.stops.astype(np.uint64))
-        _, first, inverse = np.unique(
-            np.add.reduceat(mixed, self.indptr[live]), return_index=True, return_inverse=True
-        )
+        _, first, inverse = np.unique(np.add.reduceat(mixed, self.indptr[live]), return_index=True, return_inverse=True)
         same = self.take(live[first][inverse])
         mine = self.take(live)
         if not (
@@ -149,12 +147,20 @@ class Runs:
                 low, high = self.indptr[number], self.indptr[number + 1]
                 key = (self.starts[low:high].tobytes(), self.stops[low:high].tobytes())
                 inverse[position] = rows.setdefault(key, len(rows))
-        label[live] = inverse
+            first = np.unique(inverse, return_index=True)[1]
+        label[live] = in_order_of_first(first, inverse)
         return label
 
 
+def in_order_of_first(first: IntArray, inverse: IntArray) -> IntArray:
+    """Renumber the groups that `numpy.unique` found in the order in which they first occur."""
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[inverse]
+
+
 def union(parts: list[Runs]) -> Runs:
-    """Return the row-wise union of several lists of sets of the same length."""
+    """Return the row-wise union of several lists of sets of the same length; runs that only touch stay apart."""
     parts = [part for part in parts if len(part.starts)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
@@ -167,7 +173,7 @@ def union(parts: list[Runs]) -> Runs:
     lift = rows * (int(stops.max()) + 1)
     reach = np.maximum.accumulate(stops + lift) - lift
     fresh = np.ones(len(rows), bool)
-    fresh[1:] = (rows[1:] != rows[:-1]) | (starts[1:] > reach[:-1])
+    fresh[1:] = (rows[1:] != rows[:-1]) | (starts[1:] >= reach[:-1])
     first = np.flatnonzero(fresh)
     last = np.append(first[1:], len(rows)) - 1
     return Runs(offsets(np.bincount(rows[first], minlength=count)), starts[first], reach[last])

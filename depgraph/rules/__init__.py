@@ -1,0 +1,25 @@
+"""What each operator reads. Importing this package enters every rule into the registry."""
+
+from depgraph.rules import (
+    attention,
+    contraction,
+    convolution,
+    elementwise,
+    indexing,
+    movement,
+    normalisation,
+    recurrence,
+    reduction,
+)
+
+__all__ = [
+    "attention",
+    "contraction",
+    "convolution",
+    "elementwise",
+    "indexing",
+    "movement",
+    "normalisation",
+    "recurrence",
+    "reduction",
+]

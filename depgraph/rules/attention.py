@@ -1,0 +1,93 @@
+"""Fused attention: one node a query position.
+
+Reads: out[…, l, e] ← q[…, l, :], and k[…, s, :], v[…, s, e] and bias[…, l, s] for every key s that l may attend to.
+With one key left the weight is the constant 1: the value alone is read. With none left nothing is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depgraph.rules.call import Call, Read
+from depgraph.rules.normalisation import alone, masked_out
+from depgraph.rules.registry import rule
+from depgraph.rules.values import KNOWN, Value, reshape, together
+
+
+@rule("scaled_dot_product_attention", contraction=True)
+def attention(
+    call: Call, q: Value, k: Value, v: Value, attn_mask: Value | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
+) -> Value:  # fmt: skip
+    """Attention with a mask, causal (aligned top-left) or not, and query heads that share keys."""
+    return call.result(attend(call, q, k, v, attn_mask, is_causal, call.shape))
+
+
+@rule("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention", contraction=True)
+@rule("_scaled_dot_product_attention_math", "_scaled_dot_product_fused_attention_overrideable", contraction=True)
+@rule("_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", contraction=True)
+def kernel(call: Call, q: Value, k: Value, v: Value, *args: Any, **kwargs: Any) -> Any:
+    """The kernels behind it; the further outputs (log-sum-exp, random state) read what the first one reads."""
+    given = {p.name: a for p, a in zip(call.op._schema.arguments[3:], args, strict=False)} | kwargs
+    mask = given.get("attn_mask", given.get("attn_bias"))
+    codes = attend(call, q, k, v, mask, bool(given.get("is_causal", False)), call.meta[0].shape)
+    whole = call.nodes((), Read(codes, codes.ndim))
+    rest = tuple(
+        Value(torch.where(whole == KNOWN, 1, whole).expand(m.shape), None, m.dtype) if isinstance(m, Tensor) else m
+        for m in call.meta[1:]
+    )
+    return (call.result(codes), *rest)
+
+
+def attend(call: Call, q: Value, k: Value, v: Value, mask: Value | None, is_causal: bool, shape: torch.Size) -> Tensor:
+    """Return the codes of the attention's output, shaped (…, L, E)."""
+    heads, length, keys = q.shape[:-2], q.shape[-2], k.shape[-2]
+    if k.ndim > 2 and heads and k.shape[-3] != heads[-1] and k.shape[-3] != 1:
+        k, v = share(k, heads[-1]), share(v, heads[-1])
+    blocked = torch.ones(length, keys, dtype=torch.bool).triu(1) if is_causal else None
+    reads: list[Read] = []
+    if mask is not None:
+        if mask.dtype == torch.bool:
+            codes, values = together(mask.codes, mask.values())
+            hidden = ((codes == KNOWN) & (values == 0)).expand(mask.shape)
+        else:
+            scores = mask.over(mask.codes.expand(torch.broadcast_shapes(mask.shape, (length, keys))), None)
+            if mask.known is not None:
+                scores = mask.over(scores.codes, mask.known.expand(scores.shape))
+            hidden = masked_out(scores, scores.ndim - 1)
+        if hidden is not None:
+            blocked = (
+                hidden
+                if blocked is None
+                else torch.logical_or(*together(blocked, hidden)).expand(
+                    torch.broadcast_shapes(blocked.shape, hidden.shape)
+                )
+            )
+    if blocked is not None:
+        blocked = blocked.expand(torch.broadcast_shapes(blocked.shape, (length, keys)))
+        blocked = blocked if bool(blocked.any()) else None
+    single = alone(blocked, torch.Size((1, keys)) if blocked is None else blocked.shape, -1)
+    silent = blocked if single is None else (single if blocked is None else single | blocked)
+
+    def onto(dead: Tensor | None, axes: int) -> Tensor | None:
+        """Arrange a (…, L, S) mask as (…, L, 1, S) with further axes behind."""
+        return None if dead is None else dead.unsqueeze(-2)[(...,) + (None,) * axes]
+
+    alone_dead = None if single is None else single.expand(*single.shape[:-2], length, 1)
+    reads.append(Read(q.codes.unsqueeze(-2), 1, None if alone_dead is None else alone_dead.unsqueeze(-1)))
+    reads.append(Read(k.codes.unsqueeze(-3).unsqueeze(-3), 2, onto(silent, 1)))
+    reads.append(Read(v.codes.transpose(-1, -2).unsqueeze(-3), 1, onto(blocked, 0)))
+    if mask is not None and not mask.is_constant:
+        codes = mask.codes.expand(torch.broadcast_shapes(mask.shape, (length, keys)))
+        reads.append(Read(codes.unsqueeze(-2), 1, onto(None if mask.dtype == torch.bool else silent, 0)))
+    return call.nodes(shape, *reads)
+
+
+def share(x: Value, heads: int) -> Value:
+    """Give each of ``heads`` query heads its group's keys or values."""
+    copies = heads // x.shape[-3]
+    codes = x.codes.unsqueeze(-3).expand(*x.shape[:-2], copies, *x.shape[-2:])
+    return x.over(reshape(codes, (*x.shape[:-3], heads, *x.shape[-2:])))

@@ -1,0 +1,114 @@
+"""Contractions: products summed over shared axes.
+
+Reads: out[i, j] ← a[i, k] and b[k, j] for all k, but no term in which either factor is a known 0. Any factor may be data:
+a weight that carries nodes is read like everything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depgraph.rules.call import Call, Read
+from depgraph.rules.registry import rule
+from depgraph.rules.values import Value
+
+
+def contract(
+    call: Call, left: Value, right: Value, inner: int, extra: tuple[Read, ...] = (), shape: Any = None
+) -> Tensor:
+    """Read two factors, arranged alike (output axes, then ``inner`` summed axes, broadcasting), and what is added."""
+    return call.nodes(
+        call.shape if shape is None else shape,
+        Read(left.codes, inner, right.zero),
+        Read(right.codes, inner, left.zero),
+        *extra,
+    )
+
+
+def arrange(value: Value, *how: Any) -> Value:
+    """Apply view operations, given as functions, to the codes and the known values alike."""
+    codes, values = value.codes, value.known
+    for step in how:
+        codes, values = step(codes), None if values is None else step(values)
+    return value.over(codes, values)
+
+
+@rule("linear", contraction=True)
+def linear(call: Call, x: Value, weight: Value, bias: Value | None = None) -> Value:
+    """``y[…, o] = Σ_i x[…, i] w[o, i] + b[o]``."""
+    extra = () if bias is None else (Read(bias.codes),)
+    if weight.ndim == 1:
+        return call.result(contract(call, x, weight, 1, extra))
+    return call.result(contract(call, arrange(x, lambda t: t.unsqueeze(-2)), weight, 1, extra))
+
+
+@rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "linalg_vecdot", contraction=True)
+def matmul(call: Call, a: Value, b: Value, *_: Any, **__: Any) -> Value:
+    """``y[…, i, j] = Σ_k a[…, i, k] b[…, k, j]``; vectors as `torch.matmul` has them."""
+    if call.op._schema.name == "aten::inner" and b.ndim > 1 and a.ndim > 0:
+        flat_a, flat_b = a.ndim - 1, b.ndim - 1
+        left = arrange(a, lambda t: t.reshape(*t.shape[:flat_a], *(1,) * flat_b, t.shape[-1]))
+        return call.result(contract(call, left, b, 1))
+    if call.op._schema.name == "aten::linalg_vecdot" or (a.ndim <= 1 and b.ndim <= 1):
+        return call.result(contract(call, a, b, min(1, a.ndim)))
+    return call.result(contract(call, *products(a, b), 1))
+
+
+def products(a: Value, b: Value) -> tuple[Value, Value]:
+    """Arrange the factors of a matrix product: (…, i, j, k) each, less the axes a vector lacks."""
+    left = a if b.ndim == 1 else arrange(a, lambda t: t.unsqueeze(-2))
+    right = b if b.ndim == 1 else arrange(b, lambda t: t.movedim(-2, -1))
+    if a.ndim > 1 and b.ndim > 1:
+        right = arrange(right, lambda t: t.unsqueeze(-3))
+    return left, right
+
+
+@rule("addmm", "addmv", "baddbmm", "_addmm_activation", contraction=True)
+def matmul_onto(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
+    """``beta · c + alpha · a @ b``; a scale of 0 leaves its term unread."""
+    extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)
+    if scales.get("alpha", 1) == 0:
+        return call.result(call.nodes(call.shape, *extra))
+    return call.result(contract(call, *products(a, b), 1, extra))
+
+
+@rule("addbmm", contraction=True)
+def addbmm(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
+    """``c + Σ_batch a @ b``."""
+    left, right = (arrange(v, lambda t: t.movedim(0, -2)) for v in products(a, b))
+    extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)
+    return call.result(contract(call, left, right, 2, extra))
+
+
+@rule("addr", contraction=True)
+def addr(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
+    """``c + a ⊗ b``."""
+    extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)
+    return call.result(contract(call, arrange(a, lambda t: t.unsqueeze(-1)), b, 0, extra))
+
+
+@rule("outer", "ger", contraction=True)
+def outer(call: Call, a: Value, b: Value) -> Value:
+    """``a ⊗ b``."""
+    return call.result(contract(call, arrange(a, lambda t: t.unsqueeze(-1)), b, 0))
+
+
+@rule("_trilinear", "bilinear", contraction=True)
+def bilinear(call: Call, a: Value, b: Value, weight: Value, bias: Any = None, *rest: Any) -> Any:
+    """``y[…, o] = Σ_ij a[…, i] w[o, i, j] b[…, j] + c[o]``."""
+    if call.op._schema.name != "aten::bilinear":
+        return call.decompose()
+    zero_w = weight.zero
+    left = Read(a.codes.unsqueeze(-2).unsqueeze(-1), 2, zero_w)
+    right = Read(b.codes.unsqueeze(-2).unsqueeze(-2), 2, zero_w)
+    extra = () if bias is None else (Read(bias.codes),)
+    return call.result(call.nodes(call.shape, left, right, Read(weight.codes, 2), *extra))
+
+
+@rule("_cdist_forward", "cdist", contraction=True)
+def distances(call: Call, a: Value, b: Value, *_: Any, **__: Any) -> Value:
+    """``y[…, i, j]`` ← a[…, i, :] and b[…, j, :]."""
+    return call.result(call.nodes(call.shape, Read(a.codes.unsqueeze(-2), 1), Read(b.codes.unsqueeze(-3), 1)))

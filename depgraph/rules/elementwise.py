@@ -1,0 +1,163 @@
+"""Elementwise operations.
+
+Reads: out[i] ← every argument at [i], after broadcasting. An argument is not read where another one settles the result
+whatever it is: a product with a known 0, ``and`` with a known False, a sum with -inf. A known condition moves data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depgraph.rules.call import Call, Read
+from depgraph.rules.registry import name_of, rule
+from depgraph.rules.values import KNOWN, Value, compress, core, known, together
+
+# Where an operation's result is settled by one argument alone, as a function of that argument's known value.
+SETTLED_BY: dict[str, Callable[[Tensor], Tensor]] = {
+    **dict.fromkeys(("mul", "multiply", "logical_and", "bitwise_and", "__and__"), lambda v: v == 0),
+    **dict.fromkeys(("add", "sub", "rsub", "subtract"), torch.isinf),
+    "logical_or": lambda v: v != 0,
+    **dict.fromkeys(("bitwise_or", "__or__"), lambda v: (v == 1) if v.dtype == torch.bool else (v == -1)),
+    **dict.fromkeys(("maximum", "fmax", "clamp_min"), lambda v: v == _top(v.dtype)),
+    **dict.fromkeys(("minimum", "fmin", "clamp_max"), lambda v: v == _bottom(v.dtype)),
+}
+# A known 0 divided by anything, shifted by anything, or raised to a generic power is 0: only the first argument settles.
+SETTLED_BY_FIRST: dict[str, Callable[[Tensor], Tensor]] = dict.fromkeys(
+    ("div", "divide", "true_divide", "__lshift__", "__rshift__", "bitwise_left_shift", "bitwise_right_shift"),
+    lambda v: v == 0,
+)
+# Operations that carry "an unknown of ordinary size plus this" through: op(a + s, b + t) is op(a, b) plus op(s, t).
+SHIFTED = frozenset(
+    ("add", "sub", "rsub", "subtract", "neg", "negative", "maximum", "minimum", "fmax", "fmin", "clamp", "clamp_min")
+    + ("clamp_max",)
+)
+# … and those that do while only one of their arguments is unknown.
+SCALED = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
+
+
+def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Read every tensor argument at the output's own place."""
+    tensors = tensors_in(args, kwargs)
+    shape, name = call.shape, name_of(call.op)
+    if all(t.plain for t in tensors):
+        codes = call.nodes(shape, *(Read(t.codes) for t in tensors))
+        return outputs(call, codes)
+    settled = settles(name, tensors, shape)
+    codes = call.nodes(shape, *(Read(t.codes, dead=settled) for t in tensors))
+    if settled is not None:
+        codes = compress(torch.where(settled, KNOWN, codes)) if bool(settled.any()) else codes
+    if isinstance(call.meta, (tuple, list)):
+        return outputs(call, codes)
+    return carry(call, name, tensors, codes, settled)
+
+
+def settles(name: str, tensors: list[Value], shape: torch.Size) -> Tensor | None:
+    """Return where the result is known although not every argument is; None for nowhere."""
+    masks = []
+    for place, tensor in enumerate(tensors):
+        test = SETTLED_BY.get(name) or (SETTLED_BY_FIRST.get(name) if place == 0 else None)
+        if test is not None and tensor.any_known:
+            codes, values = together(tensor.codes, tensor.values())
+            masks.append(((codes == KNOWN) & test(values)).expand(tensor.shape))
+    if not masks:
+        return None
+    mask = masks[0]
+    for other in masks[1:]:
+        mask = torch.logical_or(*together(mask, other))
+    return mask.expand(shape)
+
+
+def carry(call: Call, name: str, tensors: list[Value], codes: Tensor, settled: Tensor | None) -> Value:
+    """Fill in the known values of a result, and what is known to have been added to its unknown ones."""
+    shifts = name in SHIFTED or (name in SCALED and sum(not t.is_known for t in tensors) == 1)
+    if not call.dtype.is_floating_point or not any(t.known is not None for t in tensors):
+        shifts = False
+    values = call.values(codes, everywhere=shifts)
+    if values is None:
+        return Value(codes, None, call.dtype)
+    if name in SETTLED_BY_FIRST and settled is not None:
+        values = torch.where(settled, 0, values)
+    return Value(*(shifted(codes, values) if shifts else (codes, values)), call.dtype)
+
+
+def shifted(codes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Turn unknowns with an infinity added into that infinity, and drop shifts that are no number."""
+    thin_codes, thin = together(codes, values)
+    unknown = thin_codes != KNOWN
+    if bool((unknown & thin.isinf()).any()):
+        codes = torch.where(thin.isinf(), KNOWN, thin_codes).expand(codes.shape)
+    if bool((unknown & thin.isnan()).any()):
+        values = torch.where(unknown & thin.isnan(), 0, thin).expand(codes.shape)
+    return codes, values
+
+
+def outputs(call: Call, codes: Tensor) -> Any:
+    """Return the same codes for every output of the operator."""
+    if isinstance(call.meta, (tuple, list)):
+        # frexp and its like: nothing is known of the values, so known elements count as generic.
+        codes = torch.where(codes == KNOWN, 1, codes) if int(core(codes).min()) == KNOWN else codes
+        return tuple(Value(codes.expand(m.shape), None, m.dtype) for m in call.meta)
+    return call.result(codes)
+
+
+def tensors_in(args: Any, kwargs: dict[str, Any]) -> list[Value]:
+    """Return every tensor among the arguments, lists included, in order."""
+    found: list[Value] = []
+    for arg in (*args, *kwargs.values()):
+        if isinstance(arg, Value):
+            found.append(arg)
+        elif isinstance(arg, (list, tuple)):
+            found.extend(tensors_in(arg, {}))
+    return found
+
+
+@rule("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+def where(call: Call, condition: Value, this: Any, other: Any) -> Value:
+    """Take the chosen side where the condition is known; elsewhere read the condition and both."""
+    return choose(call, condition, as_value(this, call.dtype), as_value(other, call.dtype))
+
+
+@rule("masked_fill")
+def masked_fill(call: Call, value: Value, mask: Value, fill: Any) -> Value:
+    """Like `where`, the filling first."""
+    return choose(call, mask, as_value(fill, call.dtype), value)
+
+
+def choose(call: Call, condition: Value, this: Value, other: Value) -> Value:
+    """Select elementwise by a condition of which some or all is known."""
+    shape = call.shape
+    condition_codes, condition_values, left, right = together(
+        condition.codes, condition.values(), this.codes, other.codes
+    )
+    decided, test = condition_codes == KNOWN, condition_values != 0
+    codes = torch.where(test, left, right)
+    if not bool(decided.all()):
+        reads = [Read(v.codes.expand(shape), dead=decided.expand(shape)) for v in (condition, this, other)]
+        mixed = call.nodes(shape, *reads)
+        decided, codes, mixed = together(decided, codes, mixed)
+        codes = torch.where(decided, codes, mixed)
+        # Where neither is known to be chosen, no value is known either.
+        codes = torch.where(~decided & (codes == KNOWN), 1, codes)
+    codes = compress(codes.expand(shape))
+    if this.known is None and other.known is None:
+        return Value(codes, None, call.dtype)
+    decided, test, left, right = together(decided, test, this.values(), other.values())
+    values = torch.where(test, left.to(call.dtype), right.to(call.dtype))
+    return Value(codes, torch.where(decided, values, 0).expand(shape), call.dtype)
+
+
+def as_value(value: Any, dtype: torch.dtype) -> Value:
+    """Return a number among the arguments as a known tensor."""
+    return value if isinstance(value, Value) else known(torch.tensor(value, dtype=dtype))
+
+
+def _top(dtype: torch.dtype) -> float | int:
+    return float("inf") if dtype.is_floating_point else (True if dtype == torch.bool else torch.iinfo(dtype).max)
+
+
+def _bottom(dtype: torch.dtype) -> float | int:
+    return float("-inf") if dtype.is_floating_point else (False if dtype == torch.bool else torch.iinfo(dtype).min)

@@ -1,0 +1,236 @@
+"""Normalisation: softmax and the norms.
+
+Reads: every element of a group ← the whole group, and its own scale and shift. One node a normalised group. In a softmax,
+elements masked with -inf, or with a number so low that their weight is exactly 0, are not in the group; a group with one
+element left is constant, and reads nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depgraph.rules.call import Call, Read
+from depgraph.rules.elementwise import outputs
+from depgraph.rules.registry import rule
+from depgraph.rules.values import KNOWN, Value, compress, reshape, together
+
+# How much larger than another an ordinary score may be, as an exponent, before masking by addition can no longer be
+# told apart from the scores themselves.
+ORDINARY = 64.0
+
+
+def masked_out(scores: Value, axis: int) -> Tensor | None:
+    """Return where a softmax along the axis gives a weight of exactly 0 whatever the unknown scores; None for nowhere.
+
+    A score's known part is compared with the largest known part of its group; ``exp`` of the difference must vanish in
+    the precision that softmax is computed in even if the unknown parts differ by `ORDINARY`.
+    """
+    if scores.known is None:
+        return None
+    codes, known = together(scores.codes, scores.known)
+    if codes.shape[axis] == 1 and scores.shape[axis] > 1:
+        return None
+    known = known.to(torch.float64)
+    lowest = math.log(torch.finfo(torch.float64 if scores.dtype == torch.float64 else torch.float32).tiny) - 40
+    top = known.amax(axis, keepdim=True)
+    gone = (known - top < lowest - ORDINARY) | (known == float("-inf"))
+    return gone.expand(scores.shape) if bool(gone.any()) else None
+
+
+def alone(gone: Tensor | None, shape: torch.Size, axis: int) -> Tensor | None:
+    """Return, for each group, whether at most one element is left; None where that is so nowhere."""
+    if shape[axis] <= 1:
+        return torch.ones([1] * len(shape), dtype=torch.bool)
+    if gone is None:
+        return None
+    left = (~gone).sum(axis, keepdim=True)
+    single = left <= 1
+    return single if bool(single.any()) else None
+
+
+@rule("softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax", "special_log_softmax")
+def softmax(call: Call, scores: Value, dim: int, *_: Any, **__: Any) -> Value:
+    """Normalise over what is left of each group."""
+    logarithm = "log" in call.op._schema.name
+    if scores.ndim == 0:
+        return fixed(call, 0.0 if logarithm else 1.0)
+    axis = dim % scores.ndim
+    gone = masked_out(scores, axis)
+    single = alone(gone, scores.shape, axis)
+    dead = gone
+    if single is not None:
+        dead = single if dead is None else dead | single
+    group = scores.codes.movedim(axis, -1).unsqueeze(axis)
+    left_out = None if dead is None else dead.expand(scores.shape).movedim(axis, -1).unsqueeze(axis)
+    codes = call.nodes(scores.shape, Read(group, 1, left_out))
+    if logarithm:
+        # The logarithm of a weight of 0 is -inf where it was masked with -inf, else the unknown score less something.
+        gone = None if gone is None else gone & (scores.codes == KNOWN) & (scores.values() == float("-inf"))
+    values = None
+    known = torch.zeros((), dtype=torch.bool)
+    if gone is not None:
+        codes, known = torch.where(gone, KNOWN, codes), known | gone
+        values = torch.where(gone, float("-inf") if logarithm else 0.0, 0.0).to(call.dtype)
+    if single is not None:
+        here = single if gone is None else single & ~gone
+        codes, known = torch.where(here, KNOWN, codes), known | here
+        one = torch.where(here, 0.0 if logarithm else 1.0, 0.0).to(call.dtype)
+        values = one if values is None else torch.where(gone, values, one)
+    if values is not None:
+        return Value(compress(_unfold(codes, known)), values.expand(call.shape), call.dtype)
+    return call.result(codes)
+
+
+def _unfold(codes: Tensor, known: Tensor) -> Tensor:
+    """Elements that are constant but not known are generic."""
+    return torch.where((codes == KNOWN) & ~known, 1, codes)
+
+
+def fixed(call: Call, number: float) -> Value:
+    """Return a tensor that is one known number throughout."""
+    return Value(
+        torch.tensor(KNOWN).expand(call.shape), torch.tensor(number, dtype=call.dtype).expand(call.shape), call.dtype
+    )
+
+
+def normalise(call: Call, x: Value, axes: list[int], own: list[Tensor], outs: int = 1) -> Any:
+    """Read the group along ``axes`` and, at each element's own place, scale and shift; ``own`` broadcasts against x.
+
+    A group of one element is constant: nothing of it is read.
+    """
+    size = math.prod(x.shape[axis] for axis in axes)
+    group = x.codes.permute(*[a for a in range(x.ndim) if a not in axes], *axes)
+    for axis in axes:
+        group = group.unsqueeze(axis)
+    reads = [] if size == 1 else [Read(group, len(axes))]
+    codes = call.nodes(x.shape, *reads, *(Read(o) for o in own))
+    if size == 1:
+        codes = torch.where(codes == KNOWN, 1, codes)
+    if not isinstance(call.meta, (tuple, list)):
+        return Value(*_plain(codes), call.dtype)
+    # Means and deviations are shared by the group, and read nothing but the group.
+    statistics = codes if not own or all(int(o.max()) < 2 for o in own) else call.nodes(x.shape, Read(group, len(axes)))
+    for axis in axes:
+        statistics = statistics.narrow(axis, 0, 1)
+    statistics = _plain(statistics)[0]
+    rest = [
+        Value(reshape(statistics.expand(_like(m.shape, statistics)), m.shape), None, m.dtype) for m in call.meta[1:]
+    ]
+    return (Value(*_plain(codes), call.dtype), *rest)
+
+
+def _like(shape: torch.Size, statistics: Tensor) -> torch.Size:
+    return statistics.shape if math.prod(shape) == statistics.numel() else shape
+
+
+def _plain(codes: Tensor) -> tuple[Tensor, None]:
+    return torch.where(codes == KNOWN, 1, codes) if bool((codes == KNOWN).any()) else codes, None
+
+
+def own_of(*parameters: Any) -> list[Tensor]:
+    """Return the codes of those parameters that are given."""
+    return [p.codes for p in parameters if isinstance(p, Value)]
+
+
+@rule("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm")
+def layer_norm(call: Call, x: Value, normalized_shape: list[int], weight: Any = None, bias: Any = None, *_: Any) -> Any:
+    """Normalise over the last axes."""
+    axes = list(range(x.ndim - len(normalized_shape), x.ndim))
+    if "rms" in call.op._schema.name:
+        bias = None
+    return normalise(call, x, axes, own_of(weight, bias))
+
+
+@rule("group_norm")
+def group_norm(call: Call, x: Value, groups: int, weight: Any = None, bias: Any = None, *_: Any) -> Value:
+    """Normalise over the channels of a group and all that follows."""
+    shape = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    split = x.over(reshape(x.codes, shape))
+    own = [reshape(o, (1, groups, shape[2], *(1,) * (x.ndim - 2))) for o in own_of(weight, bias)]
+    value = normalise(call, split, list(range(2, len(shape))), own)
+    return Value(reshape(value.codes, call.shape), None, call.dtype)
+
+
+@rule("native_group_norm")
+def native_group_norm(
+    call: Call, x: Value, weight: Any, bias: Any, n: int, c: int, hxw: int, groups: int, eps: float
+) -> Any:
+    """Normalise over the channels of a group and all that follows."""
+    split = x.over(reshape(x.codes, (n, groups, c // groups, hxw)))
+    own = [reshape(o, (1, groups, c // groups, 1)) for o in own_of(weight, bias)]
+    out, *rest = normalise(call, split, [2, 3], own)
+    return (Value(reshape(out.codes, call.shape), None, call.dtype), *rest)
+
+
+def channelwise(parameter: Tensor, x: Value) -> Tensor:
+    """Arrange one number a channel to broadcast against x."""
+    return parameter.reshape(-1, *(1,) * (x.ndim - 2)) if x.ndim > 2 else parameter
+
+
+def batch_norm_of(call: Call, x: Value, own: list[Any], running: list[Any], training: bool) -> Any:
+    """Normalise each channel: over everything else when training, elementwise by running statistics otherwise."""
+    scale = [channelwise(o, x) for o in own_of(*own)]
+    if not training and all(isinstance(r, Value) for r in running):
+        codes = call.nodes(
+            x.shape, Read(x.codes), *(Read(channelwise(o, x)) for o in own_of(*running)), *map(Read, scale)
+        )
+        return codes, None
+    axes = [a for a in range(x.ndim) if a != 1]
+    whole = x.codes.permute(1, *axes)
+    for axis in axes:
+        whole = whole.unsqueeze(axis)
+    size = math.prod(x.shape[a] for a in axes)
+    reads = [] if size == 1 else [Read(whole, len(axes))]
+    codes = call.nodes(x.shape, *reads, *map(Read, scale))
+    if not scale or all(int(s.max()) < 2 for s in scale):
+        statistics = codes
+    else:
+        statistics = call.nodes(x.shape, Read(whole, len(axes)))
+    for axis in axes:
+        statistics = statistics.select(axis, 0).unsqueeze(axis)
+    return codes, statistics.reshape(-1)
+
+
+@rule("batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm")
+def batch_norm(call: Call, x: Value, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *_: Any) -> Any:
+    """Normalise each channel."""
+    codes, _statistics = batch_norm_of(call, x, [weight, bias], [mean, var], training)
+    return outputs(call, _plain(codes)[0])
+
+
+@rule("_native_batch_norm_legit_functional", "native_batch_norm", "_batch_norm_with_update_functional")
+@rule("_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "_batch_norm_no_update")
+def native_batch_norm(call: Call, x: Value, weight: Any, bias: Any, *rest: Any) -> Any:
+    """Normalise each channel; the mean, the deviation and the new running statistics read the channel."""
+    flags = [r for r in rest if isinstance(r, bool)]
+    running = [r for r in rest[:2] if isinstance(r, Value)]
+    training = flags[0] if flags else False
+    codes, statistics = batch_norm_of(call, x, [weight, bias], running, training)
+    values: list[Value] = [Value(_plain(codes)[0], None, call.meta[0].dtype)]
+    for k, meta in enumerate(call.meta[1:]):
+        if statistics is None or meta.ndim != 1 or meta.shape[0] != statistics.shape[0]:
+            values.append(Value(torch.tensor(1).expand(meta.shape), None, meta.dtype))
+        elif k < 2 or not running:
+            values.append(Value(_plain(statistics)[0], None, meta.dtype))
+        else:
+            mixed = call.nodes(meta.shape, Read(statistics), Read(running[(k - 2) % len(running)].codes))
+            values.append(Value(_plain(mixed)[0], None, meta.dtype))
+    return tuple(values)
+
+
+@rule("instance_norm")
+def instance_norm(
+    call: Call, x: Value, weight: Any, bias: Any, mean: Any, var: Any, use_input_stats: bool, *_: Any
+) -> Value:
+    """Normalise each channel of each example."""
+    own = [channelwise(o, x) for o in own_of(weight, bias)]
+    if not use_input_stats:
+        codes = call.nodes(
+            x.shape, Read(x.codes), *(Read(channelwise(o, x)) for o in own_of(mean, var)), *map(Read, own)
+        )
+        return call.result(codes)
+    return normalise(call, x, list(range(2, x.ndim)), own)

@@ -1,0 +1,119 @@
+"""Reductions, scans along an axis, and sorting.
+
+Reads: reduction       out[…] ← in[…, all along the reduced axes]
+       cumulative      out[…, t] ← in[…, s ≤ t]
+       sort, top-k     out[…, t] ← in[…, all along the axis]: which element comes t-th depends on every one
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depgraph.rules.call import Call, Read
+from depgraph.rules.elementwise import outputs, tensors_in
+from depgraph.rules.registry import rule
+from depgraph.rules.values import Value
+
+
+def axes_of(dim: Any, ndim: int) -> list[int]:
+    """Return axes as non-negative numbers; None and the empty list stand for all."""
+    if dim is None or (isinstance(dim, (list, tuple)) and not dim):
+        return list(range(ndim))
+    axes = list(dim) if isinstance(dim, (list, tuple)) else [dim]
+    return sorted({axis % ndim for axis in axes}) if ndim else []
+
+
+def gathered(codes: Tensor, axes: list[int], keep: bool) -> Tensor:
+    """Move axes to the end; with ``keep``, leave axes of length 1 in their place."""
+    rest = [axis for axis in range(codes.ndim) if axis not in axes]
+    moved = codes.permute(*rest, *axes)
+    if keep:
+        for axis in axes:
+            moved = moved.unsqueeze(axis)
+    return moved
+
+
+def argument(call: Call, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], default: Any = None) -> Any:
+    """Return an argument by its name in the operator's schema."""
+    for place, parameter in enumerate(call.op._schema.arguments):
+        if parameter.name == name:
+            if name in kwargs:
+                return kwargs[name]
+            if place < len(args) and not parameter.kwarg_only:
+                return args[place]
+            return parameter.default_value if parameter.has_default_value() else default
+    return default
+
+
+@rule(
+    "sum",
+    "mean",
+    "nansum",
+    "nanmean",
+    "prod",
+    "amax",
+    "amin",
+    "aminmax",
+    "max",
+    "min",
+    "max.dim",
+    "min.dim",
+    "any",
+    "all",
+)
+@rule("argmax", "argmin", "logsumexp", "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "median")
+@rule("nanmedian", "mode", "count_nonzero", "kthvalue")
+def reduction(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
+    """Read everything along the reduced axes."""
+    if any(isinstance(arg, Value) for arg in args):  # max(a, b): elementwise under the same name
+        from depgraph.rules.elementwise import elementwise
+
+        return elementwise(call, value, *args, **kwargs)
+    args = (value, *args)
+    names = {a.name for a in call.op._schema.arguments}
+    dim = argument(call, "dim", args, kwargs) if "dim" in names else None
+    axes = axes_of(dim, value.ndim)
+    shape = call.shape
+    keep = len(shape) == value.ndim and value.ndim > 0
+    codes = call.nodes(shape, Read(gathered(value.codes, axes, keep), len(axes)))
+    return outputs(call, codes)
+
+
+@rule("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
+def cumulative(call: Call, value: Value, dim: int, **kwargs: Any) -> Any:
+    """Read everything up to the element's own place along the axis."""
+    if value.ndim == 0:
+        return outputs(call, call.nodes((), Read(value.codes)))
+    axis = dim % value.ndim
+    size = value.shape[axis]
+    codes = value.codes.movedim(axis, -1).unsqueeze(axis)
+    later = torch.ones(size, size, dtype=torch.bool).triu(1)
+    later = later.reshape([size if a == axis else 1 for a in range(value.ndim)] + [size])
+    return outputs(call, call.nodes(value.shape, Read(codes, 1, later)))
+
+
+@rule("sort", "argsort", "msort", "topk")
+def sorting(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
+    """Read everything along the axis."""
+    dim = argument(call, "dim", (value, *args), kwargs, default=0)
+    axes = axes_of(dim, value.ndim)
+    return outputs(call, call.nodes(call.shape, Read(gathered(value.codes, axes, value.ndim > 0), len(axes))))
+
+
+@rule("_fft_r2c", "_fft_c2c", "_fft_c2r")
+def fourier(call: Call, value: Value, dim: list[int], *args: Any) -> Any:
+    """Read everything along the transformed axes."""
+    axes = axes_of(dim, value.ndim)
+    return outputs(call, call.nodes(call.shape, Read(gathered(value.codes, axes, True), len(axes))))
+
+
+def everything(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Read every element of every argument: what is assumed of an operator nothing is known of."""
+    reads = [Read(t.codes, t.ndim) for t in tensors_in(args, kwargs)]
+    code = call.nodes((), *reads)
+    metas = call.meta if isinstance(call.meta, (tuple, list)) else [call.meta]
+    values = tuple(Value(torch.where(code == 0, 1, code).expand(m.shape), None, m.dtype) for m in metas)
+    return values if isinstance(call.meta, (tuple, list)) else values[0]

@@ -1,0 +1,59 @@
+"""Which rule follows which operator.
+
+`rule` enters a function under operator names: ``"linear"`` stands for every overload of ``aten::linear``,
+``"max.dim"`` for that one overload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+Rule = Callable[..., Any]
+F = TypeVar("F", bound=Rule)
+
+RULES: dict[str, Rule] = {}
+CONTRACTIONS: set[str] = set()
+
+
+def rule(*names: str, contraction: bool = False) -> Callable[[F], F]:
+    """Enter a rule for the ATen operators of the given names.
+
+    Parameters
+    ----------
+    *names : str
+        Names without ``aten::``, with the overload where only that one is meant.
+    contraction : bool
+        Whether these operators multiply and sum.
+    """
+
+    def enter(function: F) -> F:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"{name} has a rule already: {RULES[name].__qualname__}")
+            RULES[name] = function
+            if contraction:
+                CONTRACTIONS.add(name.partition(".")[0])
+        return function
+
+    return enter
+
+
+def find(op: Any) -> Rule | None:
+    """Return the rule entered for an operator, its overload first; None where there is none."""
+    namespace, _, name = op._schema.name.partition("::")
+    if namespace not in ("aten", "prims"):
+        return RULES.get(f"{namespace}::{name}")
+    return RULES.get(f"{name}.{op._overloadname}") or RULES.get(name)
+
+
+def name_of(op: Any) -> str:
+    """Return the operator's name without namespace and overload, as shown to users."""
+    return str(op._schema.name.partition("::")[2]).lstrip("_")
+
+
+def is_random(op: Any) -> bool:
+    """Tell whether the operator draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in op.tags

@@ -1,0 +1,179 @@
+"""What is known of a tensor while a model is unrolled.
+
+Every element of a tensor carries a code:
+
+=================  =====================================================================================
+``KNOWN`` (0)      a known value: it comes from buffers, literals and their arithmetic alone
+``GENERIC`` (1)    a constant that counts as a generic non-zero number: it comes from parameters alone
+``FIRST + v``      it was produced by node v
+=================  =====================================================================================
+
+An operation that only moves data moves codes the same way, so it is followed by calling it on the codes. Zero means known
+so that whatever such an operation fills in (padding, the other half of ``tril``) is a known zero by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+KNOWN, GENERIC, FIRST = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor as seen by the rules.
+
+    Attributes
+    ----------
+    codes : int64 tensor
+        One code an element. Axes along which nothing differs have stride 0, so that a (B, T, D) activation costs T codes.
+    known : tensor or None
+        The values of KNOWN elements; at all others, a number that is known to have been added to an unknown of ordinary
+        size (a mask of -1e9 on top of a score). None stands for zeros.
+    dtype : torch.dtype
+        Of the tensor itself.
+    """
+
+    codes: Tensor
+    known: Tensor | None
+    dtype: torch.dtype
+
+    @property
+    def shape(self) -> torch.Size:
+        """Shape of the tensor."""
+        return self.codes.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.codes.ndim
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether every element's value is known."""
+        return not self.codes.numel() or int(core(self.codes).max()) == KNOWN
+
+    @cached_property
+    def any_known(self) -> bool:
+        """Whether some element's value is known."""
+        return bool(self.codes.numel()) and int(core(self.codes).min()) == KNOWN
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether no element comes from a node."""
+        return not self.codes.numel() or int(core(self.codes).max()) < FIRST
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing at all is known of the values."""
+        return self.known is None and not self.any_known
+
+    def values(self) -> Tensor:
+        """Return ``known`` as a tensor, zeros where nothing is known."""
+        if self.known is not None:
+            return self.known
+        return torch.zeros((), dtype=self.dtype).expand(self.shape)
+
+    @cached_property
+    def zero(self) -> Tensor | None:
+        """Mask of the elements known to be zero; None where there is none."""
+        if not self.any_known:
+            return None
+        mask = self.codes == KNOWN
+        if self.known is not None:
+            codes, known = together(self.codes, self.known)
+            mask = ((codes == KNOWN) & (known == 0)).expand(self.shape)
+        return mask if bool(core(mask).any()) else None
+
+    def over(self, codes: Tensor, known: Tensor | None = None) -> Value:
+        """Return a value of the same dtype with other contents."""
+        return Value(codes, known, self.dtype)
+
+
+def known(values: Tensor) -> Value:
+    """Return a tensor whose every value is known."""
+    return Value(uniform(KNOWN, values.shape), values, values.dtype)
+
+
+def generic(shape: Sequence[int], dtype: torch.dtype) -> Value:
+    """Return a constant of generic values."""
+    return Value(uniform(GENERIC, shape), None, dtype)
+
+
+def uniform(code: int, shape: Sequence[int]) -> Tensor:
+    """Return the same code for every element, in the memory of one."""
+    return torch.tensor(code).expand(tuple(shape))
+
+
+def core(tensor: Tensor) -> Tensor:
+    """Return the tensor with every axis of stride 0 cut to length 1."""
+    for axis, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if stride == 0 and size > 1:
+            tensor = tensor.narrow(axis, 0, 1)
+    return tensor
+
+
+def together(*tensors: Tensor) -> list[Tensor]:
+    """Broadcast tensors against each other, then cut every axis along which none of them differs to length 1."""
+    tensors = tuple(torch.broadcast_tensors(*tensors))
+    for axis, size in enumerate(tensors[0].shape):
+        if size > 1 and all(t.stride(axis) == 0 for t in tensors):
+            tensors = tuple(t.narrow(axis, 0, 1) for t in tensors)
+    return list(tensors)
+
+
+def compress(codes: Tensor) -> Tensor:
+    """Return the same codes with stride 0 along every axis along which nothing differs."""
+    shape = codes.shape
+    if not codes.numel():
+        return codes
+    codes = core(codes)
+    for axis, size in enumerate(codes.shape):
+        if size > 1:
+            first = codes.narrow(axis, 0, 1)
+            if torch.equal(first, codes.narrow(axis, size - 1, 1)) and bool((codes == first).all()):
+                codes = first
+    return codes.expand(shape)
+
+
+def reshape(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    """Reshape without giving up stride 0 where the whole group of axes that merge or split has it."""
+    shape = tuple(shape)
+    if tensor.numel() == 0 or tensor.shape == shape:
+        return tensor.reshape(shape)
+    kept: list[int] = []
+    thin: list[int] = []
+    i = j = 0
+    while i < tensor.ndim or j < len(shape):
+        # One group: the fewest leading axes on both sides with the same number of elements.
+        i0, j0, left, right = i, j, 1, 1
+        while True:
+            if left <= right and i < tensor.ndim and (left < right or i == i0):
+                left *= tensor.shape[i]
+                i += 1
+            elif right < left and j < len(shape) or (j == j0 and j < len(shape)):
+                right *= shape[j]
+                j += 1
+            elif left == right:
+                break
+            else:  # trailing axes of length 1
+                if i < tensor.ndim:
+                    left *= tensor.shape[i]
+                    i += 1
+                else:
+                    right *= shape[j]
+                    j += 1
+        same = all(tensor.stride(a) == 0 or tensor.shape[a] == 1 for a in range(i0, i))
+        if same:
+            thin.extend(range(i0, i))
+            kept.extend([1] * (j - j0))
+        else:
+            kept.extend(shape[j0:j])
+    for axis in thin:
+        tensor = tensor.narrow(axis, 0, 1)
+    return tensor.reshape(kept).expand(shape)

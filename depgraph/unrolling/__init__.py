@@ -1,0 +1,1 @@
+"""From a traced model to its dependency graph."""

@@ -1,0 +1,202 @@
+"""Walking through a model's graph: every operator is handed to its rule.
+
+An operator is followed by the first of these that applies: it is run, where all its arguments are known; its own rule;
+the rule of its class, by PyTorch's own metadata (views by the aliasing in their schema, elementwise operators and
+reductions by tag); PyTorch's decomposition of it; and failing all, it is taken to read everything, with a warning.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, fx
+
+from depgraph.dag.reach import ancestors
+from depgraph.rules import registry
+from depgraph.rules.elementwise import elementwise, tensors_in
+from depgraph.rules.movement import swap, view
+from depgraph.rules.reduction import everything, reduction
+from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known
+from depgraph.unrolling.builder import Builder, Label
+from depgraph.unrolling.decomposition import Undecomposable, decompose
+from depgraph.unrolling.invocation import Invocation, NotKnown, run
+
+Where = Callable[[fx.Node], tuple[str, str]]
+
+
+class HoldInputs(Exception):
+    """Some inputs must be held at their example values for the model to be followed."""
+
+    def __init__(self, nodes: np.ndarray, why: str, label: Label) -> None:
+        super().__init__(why)
+        self.nodes, self.why, self.label = nodes, why, label
+
+
+class Interpreter:
+    """Follows graphs of ATen operators; see the module's docstring.
+
+    Parameters
+    ----------
+    builder : Builder
+        Collects the nodes.
+    may_hold : callable
+        Told the numbers of input nodes, says whether those inputs may be held at their example values.
+    """
+
+    def __init__(self, builder: Builder, may_hold: Callable[[np.ndarray], bool]) -> None:
+        self.builder = builder
+        self.may_hold = may_hold
+        self.warnings: dict[str, None] = {}
+
+    def warn(self, text: str) -> None:
+        """Add a sentence to the warnings, once."""
+        self.warnings[text] = None
+
+    def run(
+        self, module: fx.GraphModule, graph: fx.Graph, placeholders: Mapping[str, Any], where: Where
+    ) -> dict[fx.Node, Any]:
+        """Follow a graph.
+
+        Parameters
+        ----------
+        module : torch.fx.GraphModule
+            Owner of the constants and subgraphs that ``get_attr`` nodes name.
+        graph : torch.fx.Graph
+        placeholders : mapping
+            Name of each placeholder to its `Value`.
+        where : callable
+            Gives the module path and the ``file:line`` of a node.
+
+        Returns
+        -------
+        dict
+            What the nodes read by the output are.
+        """
+        values: dict[fx.Node, Any] = {}
+        last_use: dict[fx.Node, fx.Node] = {}
+        for node in graph.nodes:
+            for read in node.all_input_nodes:
+                last_use[read] = node
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                values[node] = placeholders[node.name]
+            elif node.op == "get_attr":
+                found = operator.attrgetter(node.target)(module)
+                values[node] = constant(found) if isinstance(found, Tensor) else found
+            elif node.op == "call_function":
+                args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: values[n])
+                values[node] = self.call(node, args, kwargs, where)
+                for read in node.all_input_nodes:
+                    if last_use[read] is node:
+                        values.pop(read, None)
+        return values
+
+    def call(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], where: Where) -> Any:
+        """Follow one node of a graph."""
+        if not isinstance(node.target, torch._ops.OpOverload):
+            if isinstance(node.target, torch._ops.HigherOrderOperator):
+                from depgraph.unrolling.higher_order import follow
+
+                return follow(self, node, args, kwargs, where)
+            return node.target(*args, **kwargs)  # type: ignore[operator]
+        module, source = where(node)
+        op = node.target
+        name = registry.name_of(op)
+        label = Label(name, module, source, op._schema.name.partition("::")[2] in registry.CONTRACTIONS)
+        meta = node.meta.get("val")
+        layouts = [a.meta.get("val") if isinstance(a, fx.Node) else None for a in node.args]
+        return self.apply(op, args, kwargs, meta, label, layouts)
+
+    def apply(
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], meta: Any, label: Label, layouts: Any = ()
+    ) -> Any:
+        """Follow one call of an operator."""
+        tensors = tensors_in(args, kwargs)
+        rule = registry.find(op)
+        pointwise = rule is elementwise or (rule is None and torch.Tag.pointwise in op.tags)
+        call = Invocation(self, op, args, kwargs, meta, label, layouts, pointwise)
+        if meta is None or (isinstance(meta, (tuple, list)) and not meta):
+            return None
+        if not isinstance(meta, (Tensor, tuple, list)):
+            return meta
+        if rule is None and all(t.is_known for t in tensors) and not registry.is_random(op):
+            return self.fold(call)
+        if tensors and rule is not None and not _is_factory(op) and all(t.is_known for t in tensors):
+            if not registry.is_random(op) and not is_view(op) and rule.__module__ != "depgraph.rules.movement":
+                return self.fold(call)
+        try:
+            if rule is not None:
+                return rule(call, *args, **kwargs)
+            if is_view(op):
+                return view(call, *args, **kwargs)
+            if torch.Tag.pointwise in op.tags:
+                return elementwise(call, *args, **kwargs)
+            if torch.Tag.reduction in op.tags and tensors:
+                return reduction(call, *args, **kwargs)
+            return self.decomposed(call)
+        except NotKnown as reason:
+            call.warn(f"{label.name} is taken to read everything it is given: {reason}, and they are not known")
+        except Undecomposable:
+            if all(t.is_constant for t in tensors):
+                return _like(meta, lambda m: generic(m.shape, m.dtype))
+            call.warn(f"{op} has no rule and does not decompose; it is taken to read everything it is given")
+        return everything(call, *args, **kwargs)
+
+    def fold(self, call: Invocation) -> Any:
+        """Run an operator all of whose arguments are known."""
+        if call.pointwise and isinstance(call.meta, Tensor):
+            values = call.values(torch.zeros((), dtype=torch.int64), everywhere=True)
+            assert values is not None
+            return known(values)
+        args, kwargs = swap(call.args, lambda v: v.values()), swap(call.kwargs, lambda v: v.values())
+        result = run(call.op, args, kwargs)
+        return _like(result, lambda r: constant(r) if isinstance(r, Tensor) else r)
+
+    def decomposed(self, call: Invocation) -> Any:
+        """Follow an operator through PyTorch's decomposition of it."""
+        module = decompose(call.op, call.args, call.kwargs, (Value,))
+        tensors = tensors_in(call.args, call.kwargs)
+        names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+        place = (call.label.module, call.label.source)
+        values = self.run(module, module.graph, dict(zip(names, tensors, strict=True)), lambda _: place)
+        (output,) = module.graph.output_node().args
+        return fx.node.map_arg(output, lambda n: values[n])  # type: ignore[arg-type]
+
+    def hold(self, value: Value, why: str, label: Label) -> None:
+        """Ask for the inputs that a value comes from to be held at their example values, if they may be."""
+        codes = core(value.codes).unique().numpy()
+        if (codes == GENERIC).any():
+            return
+        ids = codes[codes >= FIRST] - FIRST
+        dag = self.builder.finish()
+        found = np.flatnonzero(ancestors(dag, ids, ids + 1)[: dag.inputs])
+        if self.may_hold(found):
+            raise HoldInputs(found, why, label)
+
+
+def constant(tensor: Tensor) -> Value:
+    """Return a constant tensor: known where it has data."""
+    if tensor.device.type == "meta":
+        return generic(tensor.shape, tensor.dtype)
+    tensor = tensor.detach()
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    return known(tensor.cpu())
+
+
+def is_view(op: Any) -> bool:
+    """Tell whether an operator returns views of its argument, by the aliasing its schema declares."""
+    returns = op._schema.returns
+    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
+def _is_factory(op: Any) -> bool:
+    return any(word in op._schema.name for word in ("like", "new_", "empty"))
+
+
+def _like(tree: Any, change: Callable[[Any], Any]) -> Any:
+    return type(tree)(change(t) for t in tree) if isinstance(tree, (tuple, list)) else change(tree)

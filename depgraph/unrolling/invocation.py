@@ -1,0 +1,117 @@
+"""One call of an operator: what `depgraph.rules.call.Call` promises to rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from depgraph.rules.call import Read
+from depgraph.rules.elementwise import tensors_in
+from depgraph.rules.movement import swap
+from depgraph.rules.values import KNOWN, Value, core, together
+from depgraph.unrolling.builder import Label
+
+if TYPE_CHECKING:
+    from depgraph.unrolling.interpreter import Interpreter
+
+
+class NotKnown(Exception):
+    """A rule needs values that are not known."""
+
+
+class Invocation:
+    """A call of ``op`` in the model.
+
+    Attributes
+    ----------
+    op : torch._ops.OpOverload
+    meta
+        Its result without data: shapes and dtypes.
+    """
+
+    def __init__(
+        self, interpreter: Interpreter, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], meta: Any, label: Label,
+        layouts: Sequence[Any] = (), pointwise: bool = False,
+    ) -> None:  # fmt: skip
+        self.interpreter = interpreter
+        self.op = op
+        self.args, self.kwargs = args, kwargs
+        self.meta = meta
+        self.label = label
+        self.layouts = layouts
+        self.pointwise = pointwise
+
+    @property
+    def _first(self) -> Any:
+        return self.meta[0] if isinstance(self.meta, (tuple, list)) else self.meta
+
+    @property
+    def shape(self) -> torch.Size:
+        """Shape of the (first) output."""
+        return torch.Size(self._first.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Dtype of the (first) output."""
+        dtype: torch.dtype = self._first.dtype
+        return dtype
+
+    def layout(self, place: int) -> Tensor:
+        """Return an argument without data, to learn how it is laid out in memory."""
+        layout = self.layouts[place] if place < len(self.layouts) else None
+        if layout is None:
+            layout = torch.empty(self.args[place].shape, device="meta")
+        return layout
+
+    def nodes(self, shape: Sequence[int], *reads: Read) -> Tensor:
+        """Make the nodes of one operation and return the codes of its output."""
+        return self.interpreter.builder.add(self.label, shape, reads)
+
+    def steps(self, inputs: Read, state: Sequence[Read], active: Tensor | None = None) -> Tensor:
+        """Make a chain of nodes along the first axis and return the codes."""
+        return self.interpreter.builder.add_steps(self.label, inputs, state, None if active is None else active.numpy())
+
+    def values(self, codes: Tensor, everywhere: bool = False) -> Tensor | None:
+        """Return the operator's values, by running it on what is known, where any of ``codes`` is KNOWN."""
+        if not codes.numel() or not (everywhere or int(core(codes).min()) == KNOWN):
+            return None
+        if self.pointwise:
+            tensors = tensors_in(self.args, self.kwargs)
+            thin = iter(together(*(t.values() for t in tensors), torch.empty(()).expand(self.shape))[:-1])
+            # Arguments come in the same order as `tensors_in` found them.
+            args, kwargs = swap(self.args, lambda v: next(thin)), swap(self.kwargs, lambda v: next(thin))
+        else:
+            args, kwargs = swap(self.args, lambda v: v.values()), swap(self.kwargs, lambda v: v.values())
+        result = run(self.op, args, kwargs)
+        first = result[0] if isinstance(result, (tuple, list)) else result
+        return first.to(self.dtype).expand(self.shape)
+
+    def result(self, codes: Tensor, dtype: torch.dtype | None = None) -> Value:
+        """Return the output with those codes, values filled in where KNOWN."""
+        return Value(codes, self.values(codes), dtype or self.dtype)
+
+    def need_known(self, value: Value, why: str) -> None:
+        """Ask for a value that must be known; see `depgraph.rules.call.Call.need_known`."""
+        if not value.is_known:
+            self.interpreter.hold(value, why, self.label)
+            raise NotKnown(why)
+
+    def decompose(self) -> Any:
+        """Follow the operator through PyTorch's own decomposition of it."""
+        return self.interpreter.decomposed(self)
+
+    def warn(self, text: str) -> None:
+        """Add a sentence to the graph's warnings, with the place in the user's code."""
+        self.interpreter.warn(f"{self.label.source}: {text}" if self.label.source else text)
+
+
+def run(op: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run an operator on known values, on the CPU."""
+    kwargs = {k: (torch.device("cpu") if k == "device" and v is not None else v) for k, v in kwargs.items()}
+    kwargs.pop("pin_memory", None)
+    args = [torch.device("cpu") if isinstance(a, torch.device) else a for a in args]
+    with torch.no_grad():
+        return op(*args, **kwargs)

@@ -1,0 +1,164 @@
+"""Which axes are told apart: as the user names them, else chosen by the first operation that consumes the input."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from depgraph.errors import PositionError
+from depgraph.tracing.program import Leaf, Program
+
+
+@dataclass
+class Plan:
+    """Decisions about inputs and outputs, by canonical name.
+
+    Attributes
+    ----------
+    tracked : dict
+        Input to its position axes.
+    parameters : dict
+        Parameter or buffer that is treated as an input, to its position axes.
+    outputs : dict
+        Output to its position axes; those not in it are inferred.
+    known : dict
+        Input held at its example value, to the reason, "" where the user asked for it.
+    notes : list of str
+        What was chosen without being asked for.
+    """
+
+    tracked: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    parameters: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def plan(program: Program, positions: Mapping[Any, Any] | None, known: Iterable[Any] | None) -> Plan:
+    """Resolve the names and axes that the user gave, and choose the rest.
+
+    Raises
+    ------
+    PositionError
+        Where a name or an axis does not exist; the message lists those that do.
+    """
+    result = Plan()
+    inputs, outputs = keys(program.inputs), keys(program.outputs)
+    weights = {source.name: source.value for source in program.sources.values() if source.kind != "input"}
+    for key, axes in (positions or {}).items():
+        if key in inputs:
+            leaf = inputs[key]
+            result.tracked[leaf.name] = axes_of(leaf.name, leaf.value.shape, axes)
+        elif key in outputs:
+            leaf = outputs[key]
+            result.outputs[leaf.name] = axes_of(leaf.name, leaf.value.shape, axes)
+        elif key in weights or key in program.tied:
+            name = program.tied.get(key, key)
+            result.parameters[name] = axes_of(name, weights[name].shape, axes)
+        else:
+            raise PositionError(
+                f"positions names {key!r}, which is neither an input, an output nor a parameter. Inputs: "
+                f"{_listed(program.inputs)}; outputs: {_listed(program.outputs)}; parameters and buffers by their "
+                f"dotted names{_such_as(weights)}."
+            )
+    for key in [known] if isinstance(known, (str, int)) else known or ():
+        if key not in inputs:
+            raise PositionError(
+                f"known names {key!r}, which is not an input. The inputs are: {_listed(program.inputs)}."
+            )
+        name = inputs[key].name
+        if result.tracked.get(name):
+            raise PositionError(f"{name} cannot be both tracked and known: leave it out of positions or out of known.")
+        if inputs[key].value.device.type == "meta":
+            raise PositionError(f"{name} is on the meta device and has no value to be held at.")
+        result.known[name] = ""
+    if not result.tracked and not result.parameters:
+        for leaf in program.inputs:
+            axes = () if leaf.name in result.known else infer(program, leaf)
+            if axes:
+                result.tracked[leaf.name] = axes
+                result.notes.append(
+                    f"{leaf.name}: tracked along axis {axes[0]} (inferred)"
+                    if len(axes) == 1
+                    else f"{leaf.name}: tracked along axes {', '.join(map(str, axes))} (inferred)"
+                )
+    for leaf in program.inputs:
+        is_flag = leaf.value.dtype == torch.bool and leaf.value.device.type != "meta"
+        if is_flag and leaf.name not in result.tracked and leaf.name not in result.known:
+            result.known[leaf.name] = f"{leaf.name}: boolean and not tracked, so held at its example value"
+    result.notes.extend(reason for reason in result.known.values() if reason)
+    return result
+
+
+def keys(leaves: Sequence[Leaf]) -> dict[Hashable, Leaf]:
+    """Return every key that leaves answer to; a canonical name goes before another's alias."""
+    found: dict[Hashable, Leaf] = {}
+    for leaf in leaves:
+        for alias in leaf.aliases:
+            found.setdefault(alias, leaf)
+    return found | {leaf.name: leaf for leaf in leaves}
+
+
+def axes_of(name: str, shape: Sequence[int], axes: Any) -> tuple[int, ...]:
+    """Return axes as distinct non-negative numbers.
+
+    Raises
+    ------
+    PositionError
+        Where an axis does not exist or is named twice.
+    """
+    given = (axes,) if isinstance(axes, int) else tuple(axes)
+    for axis in given:
+        if isinstance(axis, bool) or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+            valid = f"axes 0 to {len(shape) - 1}" if len(shape) else "no axes"
+            raise PositionError(f"{name} of shape {tuple(shape)} has {valid}; there is no axis {axis!r}.")
+    result = tuple(axis % len(shape) for axis in given)
+    if len(set(result)) < len(result):
+        raise PositionError(f"positions names an axis of {name} twice: {given}.")
+    return result
+
+
+def infer(program: Program, leaf: Leaf) -> tuple[int, ...]:
+    """Choose the axes to track of an input: time for sequences, height and width for images."""
+    value = leaf.value
+    if value.dtype == torch.bool:
+        return ()
+    consumer = first_consumer(program, leaf.name)
+    name = "" if consumer is None else getattr(consumer.target, "_schema", None) and consumer.target._schema.name or ""
+    name = name.partition("::")[2].lstrip("_")
+    digits = [int(c) for c in name if c.isdigit()]
+    if ("conv" in name or "pool" in name) and digits and digits[0] < value.ndim:
+        return tuple(range(value.ndim - digits[0], value.ndim))
+    if name == "convolution" and value.ndim > 2:
+        return tuple(range(2, value.ndim))
+    if name.startswith("embedding") and not value.is_floating_point():
+        return tuple(range(1, value.ndim)) or tuple(range(value.ndim))
+    if consumer is not None and name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        return (1,) if value.ndim == 3 and consumer.args[-1] is True else (0,)
+    if value.is_floating_point() or value.is_complex():
+        return (1,) if value.ndim >= 3 else ()
+    return (1,) if value.ndim >= 2 else ()
+
+
+def first_consumer(program: Program, name: str) -> fx.Node | None:
+    """Return the first operation that reads an input."""
+    for node in program.graph.nodes:
+        for read in node.all_input_nodes:
+            source = program.sources.get(read.name) if read.op == "placeholder" else None
+            if source is not None and source.kind == "input" and source.name == name and node.op == "call_function":
+                found: fx.Node = node
+                return found
+    return None
+
+
+def _listed(leaves: Sequence[Leaf]) -> str:
+    return ", ".join(leaf.name for leaf in leaves) or "none"
+
+
+def _such_as(names: Mapping[str, Any]) -> str:
+    some = [name for name in names if name][:3]
+    return f" (such as {', '.join(some)})" if some else " (there are none)"
