@@ -1,0 +1,1 @@
+"""One module a command. They import the engine only inside functions, so that `depgraph --help` is instant."""

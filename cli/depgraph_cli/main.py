@@ -1,0 +1,23 @@
+"""The `depgraph` command. Imports nothing heavy: PyTorch and the engine are imported when a command runs."""
+
+from __future__ import annotations
+
+import click
+
+from depgraph_cli.commands.analyze import analyze
+from depgraph_cli.commands.path import path
+from depgraph_cli.commands.render import render
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="depgraph", message="%(prog)s %(version)s")
+def main() -> None:
+    """How far must information travel through a PyTorch model?
+
+    TARGET is a model file (file.py or file.py:attr), an importable module (package.module:attr) or an exported program
+    (file.pt2). A model file offers `model`, and `example_inputs` to run it on.
+    """
+
+
+for command in (analyze, path, render):
+    main.add_command(command)

@@ -1,0 +1,1 @@
+"""What the commands print: plain objects for --json, tables for a person."""

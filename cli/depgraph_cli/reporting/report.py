@@ -1,0 +1,111 @@
+"""What `depgraph analyze` tells a person."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from depgraph_cli.reporting.grouping import stretches
+from depgraph_cli.reporting.tables import axes, console, print_heading, print_line, print_table, size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from depgraph import DependencyGraph
+
+_UNITS = {"ops": "operations", "contractions": "contractions"}
+_LISTED = 12
+"""Rows in a list before it is cut short."""
+
+
+def report(summary: dict[str, Any], graph: DependencyGraph, class_name: str, inferred: bool) -> None:
+    """Print the numbers of `summarise`, and what else the graph knows."""
+    out = console()
+    _head(out, summary, graph, class_name, inferred)
+    _totals(out, summary)
+    _paths(out, summary)
+    _bottleneck(out, summary["bottleneck"])
+    _critical_path(out, summary)
+    _remarks(out, graph)
+
+
+def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, class_name: str, inferred: bool) -> None:
+    print_line(out, f"{summary['model']}: {class_name}" + (f", in {graph.mode} mode" if graph.mode else ""), "bold")
+    tracked = [f"{axes(t['positions'])} of {name}" for name, t in summary["inputs"].items() if t["positions"]]
+    if tracked:
+        print_line(out, f"Tracked: {', '.join(tracked)}" + (" (inferred; --positions overrides)" if inferred else ""))
+    else:
+        print_line(out, "Tracked: no axis of any input. Name some with --positions, as in --positions x=1.")
+    out.print()
+    rows = [
+        (kind if i == 0 else "", name, size(t["shape"]), axes(t["positions"]), t["count"])
+        for kind in ("inputs", "outputs")
+        for i, (name, t) in enumerate(summary[kind].items())
+    ]
+    print_table(out, ("", "name", "shape", "tracked", "positions"), rows)
+
+
+def _totals(out: Console, summary: dict[str, Any]) -> None:
+    graph, parallelism = summary["graph"], summary["parallelism"]
+    unit = _UNITS[summary["weight"]]
+    rows = [
+        ("nodes", graph["nodes"], f"of {_count(graph['operations'], 'operation')}, and the input positions"),
+        ("edges", graph["edges"], "each a node that another one reads"),
+        ("work", summary["work"], f"{unit} in all"),
+        ("critical path", summary["critical_path"]["length"], f"{unit} on the longest chain"),
+        ("average parallelism", parallelism["average"], "work / critical path"),
+        ("width", parallelism["width"], "nodes that could run at the same moment"),
+    ]
+    if not parallelism["width_is_exact"]:
+        rows[-1] = ("width, at least", *rows[-1][1:])
+    print_heading(out, "Graph")
+    print_table(out, ("", "", ""), rows)
+
+
+def _paths(out: Console, summary: dict[str, Any]) -> None:
+    print_heading(out, f"Path lengths: {_UNITS[summary['weight']]} on the shortest path, over all pairs of positions")
+    keys = ("min", "mean", "max", "pairs", "unreachable")
+    rows = [[p["source"], p["target"], *(p[key] for key in keys)] for p in summary["paths"]]
+    print_table(out, ("from", "to", *keys), rows)
+
+
+def _bottleneck(out: Console, cut: dict[str, Any]) -> None:
+    print_heading(out, "Bottleneck")
+    if not cut["size"]:
+        print_line(out, f"Nothing passes from {cut['source']} to {cut['target']}.")
+        return
+    print_line(out, f"All of {cut['source']} reaches {cut['target']} through {_count(cut['size'], 'vector')}:")
+    kinds = Counter((node["op"], node["module"], node["source"]) for node in cut["nodes"])
+    rows = [(count, *kind) for kind, count in kinds.items()]
+    print_table(out, ("vectors", "operation", "module", "source"), rows[:_LISTED])
+    _and_more(out, len(rows), _LISTED)
+
+
+def _critical_path(out: Console, summary: dict[str, Any]) -> None:
+    rows = [
+        (s.count, ", ".join(s.operations), s.module, s.source) for s in stretches(summary["critical_path"]["nodes"])
+    ]
+    if rows:
+        print_heading(out, "Where the critical path goes")
+        print_table(out, ("nodes", "operations", "module", "source"), rows[: 4 * _LISTED])
+        _and_more(out, len(rows), 4 * _LISTED)
+
+
+def _remarks(out: Console, graph: DependencyGraph) -> None:
+    for what, names in (("Parameters", graph.unused_parameters), ("Inputs", graph.unused_inputs)):
+        if names:
+            print_heading(out, f"{what} that reach no output")
+            print_line(out, ", ".join(names[:_LISTED]))
+            _and_more(out, len(names), _LISTED)
+    if graph.warnings:
+        print_heading(out, "Warnings")
+        print_table(out, ("", ""), [("-", warning) for warning in graph.warnings])
+
+
+def _and_more(out: Console, count: int, listed: int) -> None:
+    if count > listed:
+        print_line(out, f"… and {count - listed:,} more", "dim")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

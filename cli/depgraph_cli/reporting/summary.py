@@ -1,0 +1,97 @@
+"""The numbers of one model as the object that ``analyze --json`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from depgraph_cli.progress import Step
+
+if TYPE_CHECKING:
+    from depgraph import DependencyGraph, Node, Terminal
+
+STEPS = 4
+"""Steps of work that `summarise` announces."""
+
+
+def summarise(name: str, graph: DependencyGraph, weight: str, step: Step) -> dict[str, Any]:
+    """Return every metric of a graph, in the shape that is written as JSON."""
+    import depgraph
+
+    step("Critical path")
+    longest = depgraph.critical_path(graph, weight)
+    step("Parallelism")
+    parallelism = depgraph.parallelism(graph, weight)
+    step("Path lengths")
+    paths = [_paths(graph, s.name, t.name, weight) for s in tracked(graph) for t in graph.outputs.values()]
+    step("Bottleneck")
+    return {
+        "model": name,
+        "inputs": _terminals(graph.inputs),
+        "outputs": _terminals(graph.outputs),
+        "graph": {"operations": len(graph.operations), "nodes": graph.dag.nodes, "edges": graph.dag.edges},
+        "work": plain(parallelism.work),
+        "critical_path": {"length": plain(longest.length), "nodes": nodes(longest.nodes)},
+        "paths": paths,
+        "parallelism": {
+            "average": float(parallelism.average),
+            "width": int(parallelism.width),
+            "width_is_exact": bool(parallelism.width_is_exact),
+            "level_widths": [int(width) for width in parallelism.level_widths],
+        },
+        "bottleneck": _bottleneck(graph),
+        "weight": weight,
+        "warnings": list(graph.warnings),
+    }
+
+
+def tracked(graph: DependencyGraph) -> list[Terminal]:
+    """Return the inputs with tracked axes; all inputs, where none is tracked."""
+    inputs = list(graph.inputs.values())
+    return [terminal for terminal in inputs if terminal.positions] or inputs
+
+
+def nodes(path: Iterable[Node]) -> list[dict[str, Any]]:
+    """Return nodes as they are written in JSON."""
+    return [
+        {"op": node.op, "position": [int(p) for p in node.position], "module": node.module, "source": node.source}
+        for node in path
+    ]
+
+
+def plain(number: Any) -> int | float:
+    """Return a number as Python's own, an integer where it is one."""
+    value = float(number)
+    return int(number) if value.is_integer() else value
+
+
+def _terminals(terminals: Mapping[str, Terminal]) -> dict[str, Any]:
+    return {
+        name: {"shape": list(terminal.shape), "positions": list(terminal.positions), "count": terminal.count}
+        for name, terminal in terminals.items()
+    }
+
+
+def _paths(graph: DependencyGraph, source: str, target: str, weight: str) -> dict[str, Any]:
+    import depgraph
+
+    lengths = depgraph.path_lengths(graph, source, target, weight)
+    reached = lengths[lengths >= 0]
+    some = reached.size > 0
+    return {
+        "source": source,
+        "target": target,
+        "max": plain(reached.max()) if some else None,
+        "mean": float(reached.mean()) if some else None,
+        "min": plain(reached.min()) if some else None,
+        "pairs": int(lengths.size),
+        "unreachable": int(lengths.size - reached.size),
+    }
+
+
+def _bottleneck(graph: DependencyGraph) -> dict[str, Any]:
+    import depgraph
+
+    source, target = graph.inputs.default().name, graph.outputs.default().name
+    cut = depgraph.bottleneck(graph, source, target)
+    return {"source": source, "target": target, "size": int(cut.size), "nodes": nodes(cut.nodes)}

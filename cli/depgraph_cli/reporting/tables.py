@@ -1,0 +1,66 @@
+"""Tables for a person, 80 columns wide unless the terminal is wider; without colours when piped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NONE = "–"
+
+
+def console() -> Console:
+    """Return the console of standard output."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False)
+
+
+def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows under headings, columns of numbers flush right; a long cell is folded, never cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(headings))
+    for number, heading in enumerate(headings):
+        numbers = any(isinstance(row[number], (int, float)) for row in rows)
+        table.add_column(Text(heading), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell(value)) for value in row))
+    out.print(table)
+
+
+def print_heading(out: Console, text: str) -> None:
+    """Print a heading with an empty line above it."""
+    out.print()
+    print_line(out, text, "bold")
+
+
+def print_line(out: Console, text: str, style: str = "") -> None:
+    """Print a line of prose, wrapped at the width of the terminal."""
+    from rich.text import Text
+
+    out.print(Text(text, style=style))
+
+
+def cell(value: Any) -> str:
+    """Return a value as it stands in a table: thousands separated, a dash for nothing."""
+    if value is None:
+        return NONE
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.2f}" if isinstance(value, float) else str(value)
+
+
+def size(shape: Sequence[int]) -> str:
+    """Return a shape as it is read aloud: ``1×100×32``."""
+    return "×".join(map(str, shape)) or "scalar"
+
+
+def axes(positions: Sequence[int]) -> str:
+    """Return tracked axes in words."""
+    return f"{'axis' if len(positions) == 1 else 'axes'} {', '.join(map(str, positions))}" if positions else NONE

@@ -1,0 +1,48 @@
+"""Loading and tracing a model for a command, with standard output kept clean."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+from depgraph_cli.options import Request
+from depgraph_cli.progress import Step
+
+if TYPE_CHECKING:
+    from depgraph import DependencyGraph
+    from depgraph_cli.loading import Loaded
+
+STEPS = 2
+"""Steps of work that `traced` announces."""
+
+
+def traced(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
+    """Return the model that a request is about, and its dependency graph.
+
+    What the model prints goes to standard error, so that standard output holds the answer alone.
+
+    Raises
+    ------
+    DepgraphError
+        Where the model cannot be loaded, does not run on its inputs, or cannot be followed.
+    """
+    step(f"Loading {request.target}")
+    with contextlib.redirect_stdout(sys.stderr):
+        import depgraph
+        from depgraph_cli.loading import load
+        from depgraph_cli.loading.diagnosis import why_it_fails
+
+        loaded = load(request)
+        step("Tracing")
+        try:
+            graph = depgraph.trace(
+                loaded.module, loaded.args, loaded.kwargs, positions=loaded.positions, known=request.known or None
+            )
+        except depgraph.PositionError:
+            raise
+        except Exception as error:
+            if reason := why_it_fails(loaded):
+                raise depgraph.LoadError(reason) from error
+            raise
+    return loaded, graph
