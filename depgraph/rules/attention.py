@@ -6,6 +6,7 @@ With one key left the weight is the constant 1: the value alone is read. With no
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from depgraph.rules.call import Call, Read
 from depgraph.rules.normalisation import alone, masked_out
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, reshape, together
+from depgraph.rules.values import KNOWN, Value, core, forget, reshape, together
 
 
 @rule("scaled_dot_product_attention", contraction=True)
@@ -36,7 +37,7 @@ def kernel(call: Call, q: Value, k: Value, v: Value, *args: Any, **kwargs: Any) 
     codes = attend(call, q, k, v, mask, bool(given.get("is_causal", False)), call.meta[0].shape)
     whole = call.nodes((), Read(codes, codes.ndim))
     rest = tuple(
-        Value(torch.where(whole == KNOWN, 1, whole).expand(m.shape), None, m.dtype) if isinstance(m, Tensor) else m
+        Value(forget(whole).expand(m.shape), None, m.dtype) if isinstance(m, Tensor) else m
         for m in call.meta[1:]
     )
     return (call.result(codes), *rest)
@@ -47,30 +48,8 @@ def attend(call: Call, q: Value, k: Value, v: Value, mask: Value | None, is_caus
     heads, length, keys = q.shape[:-2], q.shape[-2], k.shape[-2]
     if k.ndim > 2 and heads and k.shape[-3] != heads[-1] and k.shape[-3] != 1:
         k, v = share(k, heads[-1]), share(v, heads[-1])
-    blocked = torch.ones(length, keys, dtype=torch.bool).triu(1) if is_causal else None
+    blocked, single, silent = openings(mask, is_causal, length, keys)
     reads: list[Read] = []
-    if mask is not None:
-        if mask.dtype == torch.bool:
-            codes, values = together(mask.codes, mask.values())
-            hidden = ((codes == KNOWN) & (values == 0)).expand(mask.shape)
-        else:
-            scores = mask.over(mask.codes.expand(torch.broadcast_shapes(mask.shape, (length, keys))), None)
-            if mask.known is not None:
-                scores = mask.over(scores.codes, mask.known.expand(scores.shape))
-            hidden = masked_out(scores, scores.ndim - 1)
-        if hidden is not None:
-            blocked = (
-                hidden
-                if blocked is None
-                else torch.logical_or(*together(blocked, hidden)).expand(
-                    torch.broadcast_shapes(blocked.shape, hidden.shape)
-                )
-            )
-    if blocked is not None:
-        blocked = blocked.expand(torch.broadcast_shapes(blocked.shape, (length, keys)))
-        blocked = blocked if bool(blocked.any()) else None
-    single = alone(blocked, torch.Size((1, keys)) if blocked is None else blocked.shape, -1)
-    silent = blocked if single is None else (single if blocked is None else single | blocked)
 
     def onto(dead: Tensor | None, axes: int) -> Tensor | None:
         """Arrange a (…, L, S) mask as (…, L, 1, S) with further axes behind."""
@@ -84,6 +63,34 @@ def attend(call: Call, q: Value, k: Value, v: Value, mask: Value | None, is_caus
         codes = mask.codes.expand(torch.broadcast_shapes(mask.shape, (length, keys)))
         reads.append(Read(codes.unsqueeze(-2), 1, onto(None if mask.dtype == torch.bool else silent, 0)))
     return call.nodes(shape, *reads)
+
+
+# The layers of a model share one mask: what follows from it is worked out once.
+@lru_cache(maxsize=4)
+def openings(
+    mask: Value | None, is_causal: bool, length: int, keys: int
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return which keys no query may attend to, which queries have one key left, and which scores nobody reads.
+
+    All three broadcast to (…, L, S), None standing for nowhere.
+    """
+    blocked = None if mask is None else hidden_by(mask, length, keys)
+    if is_causal:
+        later = torch.ones(length, keys, dtype=torch.bool).triu(1)
+        blocked = later if blocked is None else (blocked | later)
+    single = alone(blocked, torch.Size((1, keys)) if blocked is None else blocked.shape, -1)
+    return blocked, single, blocked if single is None else (single if blocked is None else single | blocked)
+
+
+def hidden_by(mask: Value, length: int, keys: int) -> Tensor | None:
+    """Return which keys a mask is known to hide from each query, (…, L, S); None where it hides none."""
+    shape = torch.broadcast_shapes(mask.shape, (length, keys))
+    if mask.dtype == torch.bool:
+        codes, values = together(mask.codes, mask.values())
+        hidden = ((codes == KNOWN) & (values == 0)).expand(shape)
+        return hidden if bool(core(hidden).any()) else None
+    known = None if mask.known is None else mask.known.expand(shape)
+    return masked_out(mask.over(mask.codes.expand(shape), known), len(shape) - 1)
 
 
 def share(x: Value, heads: int) -> Value:

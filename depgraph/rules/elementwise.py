@@ -14,7 +14,7 @@ from torch import Tensor
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.registry import name_of, rule
-from depgraph.rules.values import KNOWN, Value, compress, core, known, together
+from depgraph.rules.values import KNOWN, Value, compress, forget, known, together
 
 # Where an operation's result is settled by one argument alone, as a function of that argument's known value.
 SETTLED_BY: dict[str, Callable[[Tensor], Tensor]] = {
@@ -99,7 +99,7 @@ def outputs(call: Call, codes: Tensor) -> Any:
     """Return the same codes for every output of the operator."""
     if isinstance(call.meta, (tuple, list)):
         # frexp and its like: nothing is known of the values, so known elements count as generic.
-        codes = torch.where(codes == KNOWN, 1, codes) if int(core(codes).min()) == KNOWN else codes
+        codes = forget(codes)
         return tuple(Value(codes.expand(m.shape), None, m.dtype) for m in call.meta)
     return call.result(codes)
 

@@ -19,7 +19,7 @@ from depgraph.rules.elementwise import as_value
 from depgraph.rules.movement import move, swap
 from depgraph.rules.reduction import everything
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, compress, uniform
+from depgraph.rules.values import KNOWN, Value, compress, forget, uniform
 
 
 def moved(call: Call, value: Value, *args: Any, **kwargs: Any) -> Value:
@@ -194,7 +194,7 @@ def grow(tensor: Tensor, shape: torch.Size, axis: int) -> Tensor:
 
 def generic_result(call: Call, codes: Tensor) -> Value:
     """Return codes as they are, constants of which nothing is known being generic."""
-    return Value(torch.where(codes == KNOWN, 1, codes), None, call.dtype)
+    return Value(forget(codes), None, call.dtype)
 
 
 @rule("index_put", "_unsafe_index_put")
@@ -260,7 +260,7 @@ def masked_scatter(call: Call, value: Value, mask: Value, source: Value) -> Valu
 
 def _sure(codes: Tensor, *values: Value) -> Tensor:
     """Known elements whose values are not carried along become generic."""
-    return torch.where(codes == KNOWN, 1, codes) if any(v.any_known for v in values) else codes
+    return forget(codes)
 
 
 @rule("masked_select", "nonzero", "nonzero_static", "_unique2", "unique_dim", "unique_consecutive", "bincount")

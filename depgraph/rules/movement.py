@@ -14,7 +14,7 @@ from torch import Tensor
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import shifted
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, compress, core, known, reshape, uniform
+from depgraph.rules.values import KNOWN, Value, compress, core, forget, known, reshape, uniform
 
 
 @rule(
@@ -89,8 +89,8 @@ def recast(call: Call, value: Value) -> Value:
         codes = (
             value.codes.unsqueeze(-1).expand(*value.shape, narrow // wide).flatten(-2) if value.ndim else value.codes
         )
-        return Value(_generic(reshape(codes, call.shape)), None, call.dtype)
-    return Value(_generic(bundle(call, reshape(value.codes, (*call.shape, wide // narrow)))), None, call.dtype)
+        return Value(forget(reshape(codes, call.shape)), None, call.dtype)
+    return Value(forget(bundle(call, reshape(value.codes, (*call.shape, wide // narrow)))), None, call.dtype)
 
 
 def bundle(call: Call, codes: Tensor) -> Tensor:
@@ -212,7 +212,3 @@ def any_known(args: Any) -> bool:
     if isinstance(args, Value):
         return args.known is not None
     return isinstance(args, (list, tuple)) and any(any_known(arg) for arg in args)
-
-
-def _generic(codes: Tensor) -> Tensor:
-    return torch.where(codes == KNOWN, 1, codes)

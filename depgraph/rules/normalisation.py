@@ -16,7 +16,7 @@ from torch import Tensor
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, compress, reshape, together
+from depgraph.rules.values import KNOWN, Value, compress, core, forget, reshape, together
 
 # How much larger than another an ordinary score may be, as an exponent, before masking by addition can no longer be
 # told apart from the scores themselves.
@@ -47,7 +47,8 @@ def alone(gone: Tensor | None, shape: torch.Size, axis: int) -> Tensor | None:
         return torch.ones([1] * len(shape), dtype=torch.bool)
     if gone is None:
         return None
-    left = (~gone).sum(axis, keepdim=True)
+    thin = core(gone)
+    left = shape[axis] - thin.sum(axis, keepdim=True) * (shape[axis] // thin.shape[axis])
     single = left <= 1
     return single if bool(single.any()) else None
 
@@ -109,26 +110,22 @@ def normalise(call: Call, x: Value, axes: list[int], own: list[Tensor], outs: in
     reads = [] if size == 1 else [Read(group, len(axes))]
     codes = call.nodes(x.shape, *reads, *(Read(o) for o in own))
     if size == 1:
-        codes = torch.where(codes == KNOWN, 1, codes)
+        codes = forget(codes)
     if not isinstance(call.meta, (tuple, list)):
-        return Value(*_plain(codes), call.dtype)
+        return Value(forget(codes), None, call.dtype)
     # Means and deviations are shared by the group, and read nothing but the group.
     statistics = codes if not own or all(int(o.max()) < 2 for o in own) else call.nodes(x.shape, Read(group, len(axes)))
     for axis in axes:
         statistics = statistics.narrow(axis, 0, 1)
-    statistics = _plain(statistics)[0]
+    statistics = forget(statistics)
     rest = [
         Value(reshape(statistics.expand(_like(m.shape, statistics)), m.shape), None, m.dtype) for m in call.meta[1:]
     ]
-    return (Value(*_plain(codes), call.dtype), *rest)
+    return (Value(forget(codes), None, call.dtype), *rest)
 
 
 def _like(shape: torch.Size, statistics: Tensor) -> torch.Size:
     return statistics.shape if math.prod(shape) == statistics.numel() else shape
-
-
-def _plain(codes: Tensor) -> tuple[Tensor, None]:
-    return torch.where(codes == KNOWN, 1, codes) if bool((codes == KNOWN).any()) else codes, None
 
 
 def own_of(*parameters: Any) -> list[Tensor]:
@@ -199,7 +196,7 @@ def batch_norm_of(call: Call, x: Value, own: list[Any], running: list[Any], trai
 def batch_norm(call: Call, x: Value, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *_: Any) -> Any:
     """Normalise each channel."""
     codes, _statistics = batch_norm_of(call, x, [weight, bias], [mean, var], training)
-    return outputs(call, _plain(codes)[0])
+    return outputs(call, forget(codes))
 
 
 @rule("_native_batch_norm_legit_functional", "native_batch_norm", "_batch_norm_with_update_functional")
@@ -210,15 +207,15 @@ def native_batch_norm(call: Call, x: Value, weight: Any, bias: Any, *rest: Any) 
     running = [r for r in rest[:2] if isinstance(r, Value)]
     training = flags[0] if flags else False
     codes, statistics = batch_norm_of(call, x, [weight, bias], running, training)
-    values: list[Value] = [Value(_plain(codes)[0], None, call.meta[0].dtype)]
+    values: list[Value] = [Value(forget(codes), None, call.meta[0].dtype)]
     for k, meta in enumerate(call.meta[1:]):
         if statistics is None or meta.ndim != 1 or meta.shape[0] != statistics.shape[0]:
             values.append(Value(torch.tensor(1).expand(meta.shape), None, meta.dtype))
         elif k < 2 or not running:
-            values.append(Value(_plain(statistics)[0], None, meta.dtype))
+            values.append(Value(forget(statistics), None, meta.dtype))
         else:
             mixed = call.nodes(meta.shape, Read(statistics), Read(running[(k - 2) % len(running)].codes))
-            values.append(Value(_plain(mixed)[0], None, meta.dtype))
+            values.append(Value(forget(mixed), None, meta.dtype))
     return tuple(values)
 
 

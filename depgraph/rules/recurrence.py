@@ -13,7 +13,7 @@ from torch import Tensor
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value
+from depgraph.rules.values import KNOWN, Value, forget
 
 
 def layers(
@@ -168,4 +168,4 @@ def cell(call: Call, read: list[Value], params: Any) -> Tensor:
     reads = [Read(r.codes.unsqueeze(-2), 1) for r in read] + [Read(w.codes, w.ndim) for w in weights]
     batch = read[0].shape[:-1]
     codes = call.nodes((*batch, 1), *reads)
-    return torch.where(codes == KNOWN, 1, codes)
+    return forget(codes)

@@ -15,7 +15,7 @@ from torch import Tensor
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs, tensors_in
 from depgraph.rules.registry import rule
-from depgraph.rules.values import Value
+from depgraph.rules.values import Value, forget
 
 
 def axes_of(dim: Any, ndim: int) -> list[int]:
@@ -115,5 +115,5 @@ def everything(call: Call, *args: Any, **kwargs: Any) -> Any:
     reads = [Read(t.codes, t.ndim) for t in tensors_in(args, kwargs)]
     code = call.nodes((), *reads)
     metas = call.meta if isinstance(call.meta, (tuple, list)) else [call.meta]
-    values = tuple(Value(torch.where(code == 0, 1, code).expand(m.shape), None, m.dtype) for m in metas)
+    values = tuple(Value(forget(code).expand(m.shape), None, m.dtype) for m in metas)
     return values if isinstance(call.meta, (tuple, list)) else values[0]

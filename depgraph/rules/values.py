@@ -110,6 +110,12 @@ def uniform(code: int, shape: Sequence[int]) -> Tensor:
     return torch.tensor(code).expand(tuple(shape))
 
 
+def forget(codes: Tensor) -> Tensor:
+    """Return codes with KNOWN made GENERIC: constants whose values are not carried along."""
+    thin = core(codes)
+    return torch.where(thin == KNOWN, GENERIC, thin).expand(codes.shape) if bool((thin == KNOWN).any()) else codes
+
+
 def core(tensor: Tensor) -> Tensor:
     """Return the tensor with every axis of stride 0 cut to length 1."""
     for axis, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):

@@ -106,8 +106,8 @@ def rows(codes: Array, dead: Array | None, boundaries: IntArray) -> Footprint:
         opens, closes = valid.copy(), valid.copy()
         opens[:, 1:] &= ~valid[:, :-1] | gap
         closes[:, :-1] &= ~valid[:, 1:] | gap
-        row, first = np.nonzero(opens)
-        _, last = np.nonzero(closes)
+        row, first = np.divmod(np.flatnonzero(opens), width)
+        last = np.flatnonzero(closes) % width
         picked = row if len(block) > 1 else np.zeros_like(row)
         parts.append(
             Runs(
