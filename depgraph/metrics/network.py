@@ -1,0 +1,119 @@
+"""Maximum flow through a graph whose edges are kept as runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
+from depgraph.dag.dag import Dag
+from depgraph.dag.runs import BoolArray, IntArray, expand
+from depgraph.metrics.contraction import Supply
+
+#: Runs up to this length become an edge for each of their nodes.
+_SHORT = 2
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """Edges of unlimited capacity between nodes of a graph and auxiliary vertices, numbered after the nodes."""
+
+    vertices: int
+    tail: IntArray
+    head: IntArray
+
+
+def run_arcs(dag: Dag) -> Arcs:
+    """Return arcs from what is read to what reads it, near-linear in the number of runs.
+
+    Long runs are taken apart into the stretches of a binary tree over the nodes, at most two on each of its levels;
+    each stretch gathers from its two halves. Equal runs are taken apart once.
+    """
+    starts, stops, rows = dag.reads.starts, dag.reads.stops, dag.reads.rows
+    long = stops - starts > _SHORT
+    tails = [expand(starts[~long], stops[~long])]
+    heads = [np.repeat(rows[~long], (stops - starts)[~long])]
+    if not long.any():
+        return Arcs(dag.nodes, tails[0], heads[0])
+    leaf = 1 << max(dag.nodes - 1, 1).bit_length()
+    keys, which = np.unique(starts[long] * (dag.nodes + 1) + stops[long], return_inverse=True)
+    left, right, run = keys // (dag.nodes + 1) + leaf, keys % (dag.nodes + 1) + leaf, np.arange(len(keys))
+    used = np.zeros(2 * leaf, bool)
+    piece, piece_run = [], []
+    while len(run):
+        for ends, step in ((left, 0), (right, 1)):
+            odd = ends % 2 == 1
+            piece.append(ends[odd] - step)
+            piece_run.append(run[odd])
+        left, right = (left + 1) // 2, right // 2
+        live = left < right
+        left, right, run = left[live], right[live], run[live]
+    pieces, piece_runs = np.concatenate(piece), np.concatenate(piece_run)
+    used[pieces] = True
+    level = 1
+    while level < leaf:
+        halves = used[2 * level : 4 * level].reshape(level, 2)
+        halves |= used[level : 2 * level, None]
+        level *= 2
+    inner = np.flatnonzero(used[:leaf])
+    vertex = np.zeros(2 * leaf, np.int64)
+    vertex[leaf:] = np.arange(leaf)
+    vertex[inner] = dag.nodes + np.arange(len(inner))
+    run_vertex = dag.nodes + len(inner) + np.arange(len(keys))
+    tails += [vertex[2 * inner], vertex[2 * inner + 1], vertex[pieces], run_vertex[which]]
+    heads += [vertex[inner], vertex[inner], run_vertex[piece_runs], rows[long]]
+    return Arcs(dag.nodes + len(inner) + len(keys), np.concatenate(tails), np.concatenate(heads))
+
+
+def flow_through(supply: Supply, capacity: int | None) -> tuple[int, BoolArray]:
+    """Return the largest flow, and which nodes a cut of that size goes through.
+
+    Parameters
+    ----------
+    supply : Supply
+        With at least one node. What is fed and drained is counted on top of ``passed``.
+    capacity : int or None
+        How much each node lets through, None for any amount.
+
+    Returns
+    -------
+    flow : int
+    cut : (nodes,) bool array
+        The nodes between what can still be reached from where something is fed and what cannot: Menger's cut of that
+        size where the capacity is 1.
+    """
+    dag, nodes = supply.dag, supply.dag.nodes
+    arcs = run_arcs(dag)
+    # Vertices: the nodes as they give, auxiliary ones, the nodes as they take (if they have a capacity), two ends.
+    entrance = arcs.vertices + np.arange(nodes) if capacity is not None else np.arange(nodes)
+    source = arcs.vertices + (nodes if capacity is not None else 0)
+    sink = source + 1
+    fed, drained = np.flatnonzero(supply.fed), np.flatnonzero(supply.drained)
+    unlimited = nodes * capacity + 1 if capacity is not None else int(min(supply.fed.sum(), supply.drained.sum())) + 1
+    into = np.where(arcs.head < nodes, entrance[np.minimum(arcs.head, nodes - 1)], arcs.head)
+    tails = [arcs.tail, np.full(len(fed), source), drained]
+    heads = [into, entrance[fed], np.full(len(drained), sink)]
+    sizes = [np.full(len(into), unlimited), supply.fed[fed], supply.drained[drained]]
+    if capacity is not None:  # then it alone limits what flows, so that a cut goes through nodes
+        sizes = [np.full(len(part), unlimited) for part in tails]
+        tails.append(entrance)
+        heads.append(np.arange(nodes))
+        sizes.append(np.full(nodes, capacity))
+    shape = (sink + 1, sink + 1)
+    limits = csr_array(
+        coo_array((np.concatenate(sizes).astype(np.int32), (np.concatenate(tails), np.concatenate(heads))), shape=shape)
+    )
+    limits.indices, limits.indptr = limits.indices.astype(np.int32), limits.indptr.astype(np.int32)
+    result = maximum_flow(limits, source, sink)
+    flow = int(result.flow_value)
+    if capacity is None:
+        return flow, np.zeros(nodes, np.bool_)
+    left = csr_array(limits - result.flow)
+    left.data = np.maximum(left.data, 0)
+    left.eliminate_zeros()
+    reached = np.zeros(sink + 1, np.bool_)
+    reached[breadth_first_order(left, source, return_predecessors=False)] = True
+    cut: BoolArray = reached[entrance] & ~reached[:nodes]
+    return flow, cut

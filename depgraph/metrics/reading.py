@@ -1,0 +1,173 @@
+"""What the nodes of one block read from an earlier block, as whole-array operations.
+
+The values of a block's nodes are a table with one row a node (a vector, or a matrix with one column a source). The
+minimum over the runs that many nodes read is then a few operations on whole tables: which ones depends on the
+pattern of the runs, found once by `selector`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from depgraph.dag.runs import IntArray, offsets, ragged_arange
+
+Table = npt.NDArray[Any]
+
+#: Takes the table that is read; returns one row a reading node, and whether that result is a new array (which may be
+#: overwritten) or a view.
+Selector = Callable[[Table], tuple[Table, bool]]
+
+#: Below this many columns, accumulating down a table in one go beats doing it in two levels.
+_NARROW = 32
+
+
+def selector(starts: IntArray, stops: IntArray, size: int) -> Selector:
+    """Return how to take the minimum over the rows ``starts[i] … stops[i] - 1`` of a table, for every i.
+
+    Parameters
+    ----------
+    starts, stops : int arrays of the same, positive length
+        Non-empty runs, local to the table.
+    size : int
+        Rows of the table.
+    """
+    count, low, high = len(starts), int(starts[0]), int(stops[0])
+    same_start, same_stop = (True, True) if count == 1 else ((starts == low).all(), (stops == high).all())
+    if same_start and same_stop:
+        return _one_run(low, high, count)
+    lengths = stops - starts
+    longest = int(lengths.max())
+    if longest == 1:
+        return _slice(low, low + count, size) if _ascending(starts, 1) else _gather(starts)
+    if same_start:
+        return _running(low, int(stops.max()), stops - low - 1, backwards=False)
+    if same_stop:
+        return _running(int(starts.min()), high, high - starts - 1, backwards=True)
+    if int(lengths.min()) == longest and _ascending(starts, longest):
+        return _tiles(low, count, longest)
+    keys, inverse = np.unique(starts * (size + 1) + stops, return_inverse=True)
+    if len(keys) < count:
+        inner = selector(keys // (size + 1), keys % (size + 1), size)
+        return lambda table: (inner(table)[0].take(inverse, axis=0), True)
+    span = int(stops.max()) - int(starts.min())
+    if 3 * int(lengths.sum()) < span * (longest.bit_length() - 1) + 3 * count:
+        return lambda table: (segments(table, starts, lengths), True)
+    return _doubling(starts, stops)
+
+
+def segments(table: Table, starts: IntArray, counts: IntArray) -> Table:
+    """Take the minimum over the rows ``starts[i] … starts[i] + counts[i] - 1``, for every i; no count is 0.
+
+    Both halves of every segment are laid over each other until one row is left of each, which costs as much as
+    copying the segments twice. (`numpy.ufunc.reduceat` walks down each column by itself.)
+    """
+    while True:
+        longest = int(counts.max())
+        if longest == int(counts.min()) and _ascending(starts, longest):
+            low, count = int(starts[0]), len(starts)
+            return _reduce_tiles(table[low : low + count * longest], count, longest)
+        if longest == 1:
+            return table.take(starts, axis=0)
+        half = (counts + 1) // 2
+        step = ragged_arange(half)
+        left = table.take(np.repeat(starts, half) + step, axis=0)
+        right = table.take(np.repeat(starts + counts - half, half) + step, axis=0)
+        table, starts, counts = np.minimum(left, right, out=left), offsets(half)[:-1], half
+
+
+def running(table: Table) -> Table:
+    """Return ``np.minimum.accumulate(table)`` down the rows, row by row rather than column by column."""
+    rows = len(table)
+    if table.ndim == 1 or table.shape[1] < _NARROW or rows < 4:
+        result: Table = np.minimum.accumulate(table, axis=0)
+        return result
+    out = table.copy()
+    width = int(rows**0.5)
+    stretches = rows // width
+    grid = out[: stretches * width].reshape(stretches, width, -1)
+    for i in range(1, width):  # within all stretches at once
+        np.minimum(grid[:, i], grid[:, i - 1], out=grid[:, i])
+    for j in range(1, stretches):  # the last row of each stretch
+        np.minimum(grid[j, -1], grid[j - 1, -1], out=grid[j, -1])
+    np.minimum(grid[1:, :-1], grid[:-1, -1:], out=grid[1:, :-1])
+    for i in range(stretches * width, rows):
+        np.minimum(out[i], out[i - 1], out=out[i])
+    return out
+
+
+def _ascending(values: IntArray, step: int) -> bool:
+    last = len(values) - 1
+    return int(values[last]) - int(values[0]) == step * last and bool((np.diff(values) == step).all())
+
+
+def _slice(low: int, high: int, size: int) -> Selector:
+    if low == 0 and high == size:
+        return lambda table: (table, False)
+    return lambda table: (table[low:high], False)
+
+
+def _gather(rows: IntArray) -> Selector:
+    return lambda table: (table.take(rows, axis=0), True)
+
+
+def _one_run(low: int, high: int, count: int) -> Selector:
+    def select(table: Table) -> tuple[Table, bool]:
+        row = table[low:high]
+        if high - low > 1:
+            row = np.minimum.reduce(row, axis=0, keepdims=True)
+        return (row if count == 1 else np.broadcast_to(row, (count, *row.shape[1:]))), False
+
+    return select
+
+
+def _running(low: int, high: int, rows: IntArray, *, backwards: bool) -> Selector:
+    """All runs begin at ``low``, or, backwards, end at ``high``."""
+    count = len(rows)
+    in_order = _ascending(rows, 1)
+    first = int(rows[0])
+
+    def select(table: Table) -> tuple[Table, bool]:
+        part = table[low:high]
+        totals = running(part[::-1] if backwards else part)
+        return (totals[first : first + count] if in_order else totals.take(rows, axis=0)), True
+
+    return select
+
+
+def _tiles(low: int, count: int, length: int) -> Selector:
+    return lambda table: (_reduce_tiles(table[low : low + count * length], count, length), True)
+
+
+def _reduce_tiles(part: Table, count: int, length: int) -> Table:
+    if length == 1:
+        return part.copy()
+    result: Table = np.minimum.reduce(part.reshape(count, length, *part.shape[1:]), axis=1)
+    return result
+
+
+def _doubling(starts: IntArray, stops: IntArray) -> Selector:
+    """Any runs: two overlapping stretches of 2ᵏ rows cover a run of 2ᵏ to 2ᵏ⁺¹ rows."""
+    low, high, count = int(starts.min()), int(stops.max()), len(starts)
+    level = np.frexp(stops - starts)[1] - 1
+    steps = []
+    for k in range(int(level.max()) + 1):
+        rows = np.flatnonzero(level == k)
+        steps.append((1 << k, rows, starts[rows] - low, stops[rows] - low - (1 << k)))
+
+    def select(table: Table) -> tuple[Table, bool]:
+        part = table[low:high]
+        result = np.empty((count, *table.shape[1:]), table.dtype)
+        for length, rows, left, right in steps:
+            if length > 1:
+                part = np.minimum(part[: -(length // 2)], part[length // 2 :])
+            if len(rows) == count:
+                return np.minimum(part.take(left, axis=0), part.take(right, axis=0)), True
+            if len(rows):
+                result[rows] = np.minimum(part.take(left, axis=0), part.take(right, axis=0))
+        return result, True
+
+    return select

@@ -1,0 +1,81 @@
+"""Which positions of which inputs and outputs the user means."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from depgraph.dag.graph import Terminal, Terminals
+from depgraph.dag.runs import IntArray
+from depgraph.errors import PositionError
+
+#: None for the default, a name, or a name and a position or several.
+Selection = Hashable | tuple[Hashable, Any] | None
+
+
+def select(terminals: Terminals, selection: Selection) -> tuple[Terminal, IntArray]:
+    """Return the input or output that is meant, and the row-major numbers of its positions.
+
+    Parameters
+    ----------
+    terminals : Terminals
+    selection : None, key, or (key, positions)
+        None stands for the default, a key alone for all positions. Positions are one position (a number, or a tuple
+        with one index an axis), a slice, or an iterable of positions such as a list or a range.
+
+    Raises
+    ------
+    PositionError
+        Where a name or a position does not exist.
+    """
+    if selection is None:
+        terminal = terminals.default()
+        return terminal, np.arange(terminal.count)
+    if not isinstance(selection, tuple):
+        terminal = terminals[selection]
+        return terminal, np.arange(terminal.count)
+    if len(selection) != 2:
+        raise PositionError(
+            f"An {terminals.kind} is given as a name, or as (name, positions) like ('x', 0); got {selection!r}."
+        )
+    terminal, positions = terminals[selection[0]], selection[1]
+    if isinstance(positions, slice):
+        return terminal, np.arange(terminal.count)[positions]
+    if isinstance(positions, (int, np.integer, tuple)):
+        return terminal, np.array([_number(terminal, positions)], np.int64)
+    if isinstance(positions, str) or not isinstance(positions, Iterable):
+        raise _not_a_position(terminal, positions)
+    return terminal, np.array([_number(terminal, position) for position in positions], np.int64)
+
+
+def endpoint(terminals: Terminals, selection: Selection) -> tuple[Terminal, int]:
+    """Return the one position that is meant; a name alone will do where there is just one.
+
+    Raises
+    ------
+    PositionError
+        Where it does not exist, or where several are meant.
+    """
+    terminal, numbers = select(terminals, selection)
+    if len(numbers) != 1:
+        raise PositionError(
+            f"A path has one position at either end; {terminal.name} was given {len(numbers)} of its {terminal.count}. "
+            f"Name one, like ({terminal.name!r}, 0)."
+        )
+    return terminal, int(numbers[0])
+
+
+def _number(terminal: Terminal, position: Any) -> int:
+    try:
+        return terminal.index(position)
+    except (TypeError, ValueError):
+        raise _not_a_position(terminal, position) from None
+
+
+def _not_a_position(terminal: Terminal, position: Any) -> PositionError:
+    return PositionError(
+        f"A position of {terminal.name} is a whole number, or a tuple with one for each of the axes "
+        f"{terminal.positions}; got {position!r}."
+    )

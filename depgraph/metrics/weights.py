@@ -1,0 +1,82 @@
+"""What a node costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from depgraph.dag.graph import DependencyGraph, Node
+from depgraph.errors import GraphError
+
+#: The name of a weight, or a function of a node.
+Weight = str | Callable[[Node], Any]
+
+NAMES = ("ops", "contractions")
+
+
+def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[Any]:
+    """Return what each node costs.
+
+    Parameters
+    ----------
+    graph : DependencyGraph
+    weight : {"ops", "contractions"} or callable, optional
+        ``"ops"``: 1 each. ``"contractions"``: 1 for operations that multiply and sum, 0 for the rest. A callable takes
+        a `Node` and returns a finite number of at least 0.
+
+    Returns
+    -------
+    (nodes,) array
+        0 for inputs. Of int64 where all weights are integers, else of float64.
+
+    Raises
+    ------
+    GraphError
+        Where the name is unknown, or a callable returns anything else.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from depgraph import from_networkx
+    >>> graph = from_networkx(nx.DiGraph([("x", "a"), ("a", "b")]), sources=["x"])
+    >>> node_weights(graph, lambda node: {"a": 3, "b": 5}[node.id])
+    array([0, 3, 5])
+    """
+    nodes, inputs = graph.dag.nodes, graph.dag.inputs
+    if callable(weight):
+        given = [_checked(graph, number, weight) for number in range(inputs, nodes)]
+        exact = all(isinstance(value, int) for value in given)
+        if exact and sum(given) >= 2**61:
+            raise GraphError("The weights add up to 2⁶¹ or more, too much to add exactly; return smaller numbers.")
+        result = np.zeros(nodes, np.int64 if exact else np.float64)
+        result[inputs:] = given
+        return result
+    if weight not in NAMES:
+        valid = ", ".join(repr(name) for name in NAMES)
+        raise GraphError(f"There is no weight {weight!r}. The weights are: {valid}, or a function of a node.")
+    result = np.zeros(nodes, np.int64)
+    if weight == "ops":
+        result[inputs:] = 1
+        return result
+    operations = graph.operations
+    sizes = np.array([operation.stop - operation.start for operation in operations], np.int64)
+    result[inputs:] = np.repeat(np.array([operation.contraction for operation in operations], np.int64), sizes)
+    return result
+
+
+def _checked(graph: DependencyGraph, number: int, weight: Callable[[Node], Any]) -> int | float:
+    node = graph.node(number)
+    value = weight(node)
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        value = int(value)
+    elif isinstance(value, (Real, np.floating)):
+        value = float(value)
+    if not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise GraphError(
+            f"The weight of node {node.id!r} ({node.op}) is {value!r}; a weight is a finite number of at least 0."
+        )
+    return value
