@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
-from torch.export import export
+from torch import fx, nn
+from torch.export import ExportedProgram, export
 
 from depgraph.errors import TracingError
-from depgraph.tracing.exported import read
+from depgraph.tracing import specialised
+from depgraph.tracing.copies import copied, initialised, named_state, on_cpu, tied_names
+from depgraph.tracing.exported import Reading, read
+from depgraph.tracing.findings import failure, sentences
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves
-from depgraph.tracing.program import Program
-from depgraph.tracing.settings import tracing_settings
+from depgraph.tracing.opaque import is_static
+from depgraph.tracing.program import Leaf, Program
+from depgraph.tracing.settings import quiet, tracing_settings
 from depgraph.tracing.wrapper import Call, Flat
 
 
@@ -32,41 +36,82 @@ def capture(model: nn.Module, args: tuple[Any, ...] = (), kwargs: dict[str, Any]
     TracingError
         Where the model cannot be followed.
     """
-    arguments = arguments_of(model, args, kwargs or {})
-    inputs = input_leaves(arguments)
+    if not isinstance(model, nn.Module):
+        raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
+    call = Call(args, kwargs or {})
+    inputs = input_leaves(arguments_of(model, args, kwargs or {}))
     with tracing_settings():
-        call = Call(args, kwargs or {})
-        flat = Flat(copy.deepcopy(model), call)
-        exported = export(flat, call.tensors(), strict=False).run_decompositions({})
-    if not call.found:
-        raise TracingError(f"{type(model).__name__} returns no tensor, so nothing depends on anything.")
-    named = dict(model.named_parameters(remove_duplicate=False))
-    tied = _tied(model)
-    values: dict[str, torch.Tensor] = {**named, **dict(model.named_buffers(remove_duplicate=False))}
-    reading = read(exported, inputs, values, tied)
-    shapes = [r.meta["val"] if isinstance(r, torch.fx.Node) else r for r in reading.results]
-    outputs = output_leaves(list(zip(call.found, shapes, strict=True)))
+        ready = initialised(model, call)
+        subject = _Subject(ready, call, inputs, named_state(ready), tied_names(ready))
+        reading, warnings = subject.read()
+    forms = [r.meta["val"] if isinstance(r, fx.Node) else r for r in reading.results]
     return Program(
         graph=reading.graph,
         module=reading.module,
         sources=reading.sources,
         inputs=inputs,
-        outputs=outputs,
+        outputs=output_leaves(list(zip(call.found, forms, strict=True))),
         results=reading.results,
         updates=reading.updates,
-        parameters=list(named),
-        tied=tied,
-        warnings=[],
+        parameters=[name for name, _ in ready.named_parameters(remove_duplicate=False)],
+        tied=subject.tied,
+        warnings=warnings,
         mode="train" if model.training else "eval",
     )
 
 
-def _tied(model: nn.Module) -> dict[str, str]:
-    """Return the second names of parameters and buffers that have several, with the first one."""
-    first: dict[int, str] = {}
-    tied: dict[str, str] = {}
-    for named in (model.named_parameters(remove_duplicate=False), model.named_buffers(remove_duplicate=False)):
-        for name, value in named:
-            if first.setdefault(id(value), name) != name:
-                tied[name] = first[id(value)]
-    return tied
+@dataclass(eq=False)
+class _Subject:
+    """A model with its example arguments, and the two ways to get a graph out of it."""
+
+    model: nn.Module
+    call: Call
+    inputs: list[Leaf]
+    state: dict[str, torch.Tensor]
+    tied: dict[str, str]
+
+    def read(self) -> tuple[Reading, list[str]]:
+        """Read the model as it is exported or, where that is refused, what it does on its example inputs."""
+        try:
+            with quiet():
+                program = self._exported()
+            if all(is_static(node.meta.get("val")) for node in program.graph.nodes):
+                return read(program, self.inputs, self.state, self.tied), []
+        except TracingError:
+            raise
+        except Exception:
+            pass  # the example inputs decide
+        try:
+            with quiet():
+                return self._recorded()
+        except TracingError:
+            raise
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def _exported(self) -> ExportedProgram:
+        with copied(self.model) as model:
+            tensors = on_cpu(model, self.call.tensors(), data=False)
+            return export(Flat(model, self.call), tensors, strict=False).run_decompositions({})
+
+    def _recorded(self) -> tuple[Reading, list[str]]:
+        with copied(self.model) as model:
+            tensors = on_cpu(model, self.call.tensors(), data=True)
+            recording = specialised.record(Flat(model, self.call), tensors)
+        with copied(self.model) as model:
+            tensors = on_cpu(model, self.call.tensors(), data=False)
+            program = specialised.exported(recording, model, tensors)
+        reading = read(program, self.inputs, self.state, self.tied)
+        escaped = reading.split(len(self.call.found), recording.assigned)
+        warnings = sentences(recording.escapes, escaped, reading.sources)
+        reading.prune()
+        return reading, warnings
+
+    def _failure(self, error: Exception) -> TracingError:
+        try:
+            with quiet(), copied(self.model) as model:
+                tensors = on_cpu(model, self.call.tensors(), data=True)
+                self.call(model, tensors)
+        except Exception as own:
+            return failure(self.model, self.inputs, own, runs=False)
+        return failure(self.model, self.inputs, error, runs=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import fx
@@ -31,6 +31,24 @@ class Reading:
     sources: dict[str, Source]
     results: list[fx.Node | torch.Tensor]
     updates: dict[str, fx.Node]
+
+    def prune(self) -> None:
+        """Make the results and updates all that the graph returns, and drop what none of them reads."""
+        kept = [value for value in self.results if isinstance(value, fx.Node)] + list(self.updates.values())
+        self.graph.output_node().args = (tuple(kept),)
+        self.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+
+    def split(self, outputs: int, assigned: Sequence[str]) -> list[fx.Node | torch.Tensor]:
+        """Keep that many results as outputs, take the next ones for new values of the named state, return the rest."""
+        extra = self.results[outputs:]
+        del self.results[outputs:]
+        for name, value in zip(map(unwrapped, assigned), extra, strict=False):
+            if isinstance(value, fx.Node):
+                self.updates[name] = value
+            for placeholder, source in self.sources.items():
+                if source.name == name and source.kind != "input":
+                    self.sources[placeholder] = replace(source, mutated=True)
+        return extra[len(assigned) :]
 
 
 def read(
@@ -81,20 +99,20 @@ def read(
         else:
             canonical[first] = node
             sources[node.name] = Source(_KINDS[spec.kind], first, held, mutated)
-    results, updates = _outputs(exported, graph)
-    graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
-    return Reading(graph, module, sources, results, updates)
+    reading = Reading(graph, module, sources, *_outputs(exported, graph))
+    reading.prune()
+    return reading
 
 
-def _outputs(exported: ExportedProgram, graph: fx.Graph) -> tuple[list[fx.Node | torch.Tensor], dict[str, fx.Node]]:
+def _outputs(
+    exported: ExportedProgram, graph: fx.Graph
+) -> tuple[list[fx.Node | torch.Tensor], dict[str, fx.Node]]:
     results: list[fx.Node | torch.Tensor] = []
     updates: dict[str, fx.Node] = {}
-    output = graph.output_node()
-    for spec, value in zip(exported.graph_signature.output_specs, output.args[0], strict=True):  # type: ignore[arg-type]
+    values: Any = graph.output_node().args[0]
+    for spec, value in zip(exported.graph_signature.output_specs, values, strict=True):
         if spec.kind is OutputKind.USER_OUTPUT and isinstance(value, (fx.Node, torch.Tensor)):
             results.append(value)
         elif spec.kind in _STATE and spec.target is not None and isinstance(value, fx.Node):
             updates[unwrapped(spec.target)] = value
-    kept = [value for value in results if isinstance(value, fx.Node)] + list(updates.values())
-    output.args = (tuple(kept),)
     return results, updates

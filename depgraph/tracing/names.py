@@ -21,10 +21,9 @@ def arguments_of(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str
     TracingError
         Where ``forward`` does not take these arguments.
     """
-    try:
-        signature = inspect.signature(model.forward)
-    except (TypeError, ValueError):  # builtins and scripted methods have none
-        return [((f"args.{i}",), value) for i, value in enumerate(args)] + [((k,), v) for k, v in kwargs.items()]
+    signature = signature_of(model)
+    if signature is None:
+        return [(("args", i), value) for i, value in enumerate(args)] + [((k,), v) for k, v in kwargs.items()]
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -44,6 +43,14 @@ def arguments_of(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str
         found.append(((rest, number), value))
         number += 1
     return found + [((name,), value) for name, value in kwargs.items()]
+
+
+def signature_of(model: torch.nn.Module) -> inspect.Signature | None:
+    """Return what a model's forward takes, None where it does not say."""
+    try:
+        return inspect.signature(model.forward)
+    except (TypeError, ValueError):  # builtins and scripted methods
+        return None
 
 
 def _described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

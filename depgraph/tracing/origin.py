@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import sysconfig
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import fx
@@ -18,10 +21,24 @@ WRAPPED = "model"
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _OWN = str(Path(__file__).parents[1]) + os.sep
+_ENTRANCE = str(Path(__file__).with_name("wrapper.py"))
 _LIBRARIES = tuple(
-    {os.path.realpath(path) + os.sep for path in sysconfig.get_paths().values()}
-    | {path + os.sep for path in sysconfig.get_paths().values()}
+    {
+        place + os.sep
+        for kind in ("stdlib", "platstdlib", "purelib", "platlib")
+        for place in (sysconfig.get_path(kind), os.path.realpath(sysconfig.get_path(kind)))
+    }
 )
+
+
+class Line(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{_shown(self.file)}:{self.number}"
 
 
 def unwrapped(name: str) -> str:
@@ -38,40 +55,57 @@ def module_of(node: fx.Node) -> str:
     return unwrapped(path)
 
 
-def source_of(trace: str) -> str:
-    """Return ``"file:line"`` of the frame of a stack trace that says most to the user, ``""`` where there is none."""
-    place = _place(trace)
-    return f"{shown(place[0])}:{place[1]}" if place else ""
+def line_of_node(node: fx.Node) -> Line | None:
+    """Return the line in the user's own code that a node comes from."""
+    return _line_in(node.meta.get("stack_trace") or "")
+
+
+def line_of_error(error: BaseException) -> Line | None:
+    """Return the line in the user's own code that raised an exception."""
+    stack = traceback.walk_tb(error.__traceback__)
+    return telling(Line(frame.f_code.co_filename, number) for frame, number in stack)
+
+
+def current_line() -> Line | None:
+    """Return the line in the user's own code that is being executed."""
+    stack = reversed(list(traceback.walk_stack(sys._getframe(1))))
+    return telling(Line(frame.f_code.co_filename, number) for frame, number in stack)
 
 
 @lru_cache(maxsize=1 << 14)
-def _place(trace: str) -> tuple[str, int] | None:
-    return innermost([(m["file"], int(m["line"])) for m in _FRAME.finditer(trace)])
+def _line_in(trace: str) -> Line | None:
+    return telling(Line(match["file"], int(match["line"])) for match in _FRAME.finditer(trace))
 
 
-def innermost(frames: Sequence[tuple[str, int]]) -> tuple[str, int] | None:
-    """Return the innermost of the user's own frames, else of a library's that is not PyTorch, else of PyTorch's."""
-    best, found = -1, None
-    for frame in frames:
-        rank = rank_of(frame[0])
-        if rank >= max(best, 0):
-            best, found = rank, frame
+def telling(lines: Iterable[Line]) -> Line | None:
+    """Return the line of a stack, outermost first, that says most to the user.
+
+    It is the innermost of the user's own code, else of a library's that is not PyTorch, else of PyTorch's; only what
+    the model calls counts, not who called for the model to be traced.
+    """
+    best, found = 0, None
+    for line in lines:
+        rank = _rank(line.file)
+        if line.file == _ENTRANCE:
+            best, found = 0, None
+        elif rank >= best:
+            best, found = rank, line
     return found
 
 
 @lru_cache(maxsize=1 << 12)
-def rank_of(file: str) -> int:
-    """Return 2 for the user's own code, 1 for a library's, 0 for PyTorch's, -1 for what is not to be shown at all."""
-    if file.startswith(_OWN) or file.startswith("<eval_with_key>"):
+def _rank(file: str) -> int:
+    """Return 2 for the user's own code, 1 for a library's, 0 for PyTorch's, -1 for this package's."""
+    if file.startswith(_OWN):
         return -1
-    if file.startswith(_TORCH):
+    if file.startswith((_TORCH, "<eval_with_key>", "<frozen ")):
         return 0
     if "site-packages" in file or "dist-packages" in file or file.startswith(_LIBRARIES):
         return 1
     return 2
 
 
-def shown(file: str) -> str:
+def _shown(file: str) -> str:
     """Return a path as it is shown: relative to the working directory below it, from the package on in a library."""
     path = Path(file)
     for parent in path.parents:

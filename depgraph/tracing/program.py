@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import fx
 
-from depgraph.tracing.origin import module_of, source_of
+from depgraph.tracing.origin import line_of_node, module_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,4 +94,5 @@ class Program:
 
     def where(self, node: fx.Node) -> tuple[str, str]:
         """Return the dotted path of the module that ran a node, and the ``"file:line"`` in the user's own code."""
-        return module_of(node), source_of(node.meta.get("stack_trace") or "")
+        line = line_of_node(node)
+        return module_of(node), str(line) if line else ""

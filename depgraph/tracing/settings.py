@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
+from typing import Any
+from unittest import mock
 
 import torch
+from torch import fx
+
+from depgraph.tracing.origin import Line, telling
 
 
 @contextlib.contextmanager
 def tracing_settings() -> Iterator[None]:
     """Keep operations whole, keep quiet, and leave nothing changed.
 
-    The fused encoder path and oneDNN hide masks and recurrences in operations of their own. What the model prints goes
-    to stderr, so that output made for machines stays readable. PyTorch's warnings speak of exporting, not of the model.
+    The fused encoder path and oneDNN hide masks and recurrences in operations of their own; what was given to
+    ``torch.compile`` is followed as it was written. What the model prints goes to stderr, so that output made for
+    machines stays readable. PyTorch's warnings speak of exporting, not of the model.
     """
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -28,10 +36,28 @@ def tracing_settings() -> Iterator[None]:
             warnings.simplefilter("ignore")
             with (
                 torch.no_grad(),
+                torch.random.fork_rng(devices=()),
                 torch.backends.mkldnn.flags(enabled=False),
                 contextlib.redirect_stdout(sys.stderr),
+                mock.patch.object(fx.proxy.TracerBase, "_filter_traceback_frames", _telling_frames),
             ):
                 yield
     finally:
         logger.setLevel(level)
         torch.backends.mha.set_fastpath_enabled(fused)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Hold back what is printed, and drop it after an error: exporting prints what it has before it gives up."""
+    held = io.StringIO()
+    with contextlib.redirect_stderr(held), contextlib.redirect_stdout(held):
+        yield
+    sys.stderr.write(held.getvalue())
+
+
+def _telling_frames(_tracer: Any, stack: traceback.StackSummary) -> traceback.StackSummary:
+    """Keep the one line of a stack that says most to the user; PyTorch would keep functions named forward."""
+    line = telling(Line(frame.filename, frame.lineno or 0) for frame in stack)
+    kept = [frame for frame in stack if line == (frame.filename, frame.lineno)]
+    return traceback.StackSummary.from_list(kept[-1:])

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from depgraph.errors import TracingError
 from depgraph.tracing.origin import WRAPPED
 from depgraph.tracing.structure import Path, replaced, tensors_in
 
@@ -29,6 +30,8 @@ class Call:
         """Call the model with other tensors in the same containers, and return the tensors it returns."""
         args, kwargs = replaced(self.arguments, tensors)
         found = tensors_in(model(*args, **kwargs))
+        if not found:
+            raise TracingError(f"{type(model).__name__} returns no tensor, so there is nothing to follow.")
         self.found = [path for path, _ in found]
         return tuple(tensor for _, tensor in found)
 

@@ -1,0 +1,115 @@
+"""What has to be said of values that left the graph, and of models that cannot be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from depgraph.errors import TracingError
+from depgraph.tracing.escapes import Escape, Kind
+from depgraph.tracing.names import signature_of
+from depgraph.tracing.origin import line_of_error
+from depgraph.tracing.program import Leaf, Source
+
+_TEXTS: dict[Kind, str] = {
+    "condition": "a condition on {origin} was {value}: analysed the branch taken by the example inputs",
+    "number": "a number made of {origin} was {value}: analysed with what the example inputs give",
+    "array": "{operation}() takes {origin} out of PyTorch: what is computed from that counts as constant",
+    "size": "the size of what {operation}() returns depends on {origin}: analysed with {value}, as for the example inputs",
+}
+_SHOWN = 3
+
+
+def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mapping[str, Source]) -> list[str]:
+    """Return a sentence for each place where values left the graph that other inputs could have made others.
+
+    Parameters
+    ----------
+    escapes : sequence of Escape
+    tensors : sequence of torch.fx.Node
+        For each of them the node that holds the tensor, in a functional graph.
+    sources : mapping
+        What the placeholders of that graph stand for.
+    """
+    read = _placeholders_read([tensor for tensor in tensors if isinstance(tensor, fx.Node)])
+    grouped: dict[tuple[str, Kind, str], tuple[list[str], list[str]]] = {}
+    for escape, tensor in zip(escapes, tensors, strict=True):
+        origins = [_words(sources[name]) for name in read.get(tensor, ()) if name in sources]
+        origins = [words for words in origins if words]
+        if not origins:  # decided by known values: it is the same for all inputs
+            continue
+        place = str(escape.line) if escape.line else "the model"
+        names, values = grouped.setdefault((place, escape.kind, escape.operation), ([], []))
+        names += [words for words in origins if words not in names]
+        if escape.value is not None and escape.kind != "array" and str(escape.value) not in values:
+            values.append(str(escape.value))
+    return [
+        f"{place}: {_TEXTS[kind].format(operation=operation, origin=_listed(names), value=_listed(values) or 'used')}."
+        for (place, kind, operation), (names, values) in grouped.items()
+    ]
+
+
+def _placeholders_read(nodes: Sequence[fx.Node]) -> dict[fx.Node, list[str]]:
+    """Return for each of some nodes the names of the placeholders that it reads, directly or not."""
+    if not nodes:
+        return {}
+    names = [node.name for node in nodes[0].graph.nodes if node.op == "placeholder"]
+    own = {name: 1 << i for i, name in enumerate(names)}
+    bits: dict[fx.Node, int] = {}
+    for node in nodes[0].graph.nodes:
+        bits[node] = own[node.name] if node.op == "placeholder" else 0
+        for other in node.all_input_nodes:
+            bits[node] |= bits[other]
+    return {node: [name for name in names if own[name] & bits[node]] for node in nodes}
+
+
+def _words(source: Source) -> str:
+    """Return how a source is called whose values are not given; nothing for one whose values are."""
+    if source.kind == "input":
+        return f"the values of {source.name}"
+    if source.kind == "parameter" or source.value.is_meta:
+        return f"the values of the {source.kind} {source.name}"
+    return ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    if len(words) > _SHOWN:
+        return ", ".join(words[:_SHOWN]) + f" and {len(words) - _SHOWN} more"
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def failure(model: nn.Module, inputs: Sequence[Leaf], error: BaseException, *, runs: bool) -> TracingError:
+    """Return the error that says why a model cannot be traced.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    inputs : sequence of Leaf
+    error : Exception
+        What was raised; by the model itself, or where it ``runs``, by tracing it.
+    runs : bool
+    """
+    line = line_of_error(error)
+    place = f"{line}: " if line else ""
+    given = ", ".join(f"{leaf.name} {_form(leaf.value)}" for leaf in inputs) or "no tensor"
+    if runs:
+        return TracingError(
+            f"{place}{type(model).__name__} runs, but cannot be followed: {type(error).__name__}: {_short(error)} "
+            f"(inputs: {given})"
+        )
+    return TracingError(
+        f"{place}{type(model).__name__} fails on its example inputs: {type(error).__name__}: {_short(error)} "
+        f"(inputs: {given}; forward takes {signature_of(model) or 'anything'})"
+    )
+
+
+def _form(tensor: torch.Tensor) -> str:
+    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def _short(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else "no message"

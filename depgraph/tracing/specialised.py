@@ -1,0 +1,132 @@
+"""The way round a model that exporting refuses: run it once on the example inputs, then export what was run.
+
+A condition on a tensor's values, ``.item()``, sizes that depend on values: exporting gives up on them, since it works
+without values. Run on real tensors, the model leaves behind the straight line of operations it took. That line can be
+exported, which makes it functional, and it reads the same parameters and buffers from the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch._guards import detect_fake_mode
+from torch.export import ExportedProgram, export
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from torch.fx.traceback import preserve_node_meta
+
+from depgraph.tracing.escapes import Escape, Watch, note_operations
+from depgraph.tracing.opaque import StandIns, can_stand_in, has_sizes_from_values, is_static
+from depgraph.tracing.origin import WRAPPED
+from depgraph.tracing.wrapper import Flat
+
+
+@dataclass(eq=False)
+class Recording:
+    """What a model did on its example inputs.
+
+    Attributes
+    ----------
+    line : torch.fx.GraphModule
+        The operations in the order in which they ran, from parameters, buffers and inputs to the outputs, the new
+        values of ``assigned``, and the tensors of ``escapes``.
+    state : list of str
+        Names of the parameters and buffers it takes.
+    assigned : list of str
+        Those of them that forward replaced by another tensor.
+    escapes : list of Escape
+        The values that left the graph.
+    """
+
+    line: fx.GraphModule
+    state: list[str]
+    assigned: list[str]
+    escapes: list[Escape]
+
+
+def record(flat: Flat, tensors: Sequence[torch.Tensor]) -> Recording:
+    """Run a model on real tensors and return what it did. Its parameters and buffers keep their values."""
+    held = {name: value.detach().clone() for name, value in [*flat.named_parameters(), *flat.named_buffers()]}
+    names = list(held)
+    assigned: list[str] = []
+    watch = Watch()
+
+    def run(*values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        state = dict(zip(names, values, strict=False))
+        with watch:
+            outputs = torch.func.functional_call(flat, state, values[len(names) :])
+        assigned[:] = [name for name, value in zip(names, values, strict=False) if state[name] is not value]
+        return (*outputs, *(state[name] for name in assigned), *watch.copies)
+
+    run._orig_mod = flat  # type: ignore[attr-defined]  # makes make_fx note the module and the line of each node
+    line = make_fx(
+        run, tracing_mode="real", pre_dispatch=True, record_module_stack=True, _error_on_data_dependent_ops=False
+    )(*held.values(), *tensors)
+    return Recording(line, names, assigned, watch.escapes + note_operations(line.graph))
+
+
+def exported(recording: Recording, model: nn.Module, tensors: tuple[torch.Tensor, ...]) -> ExportedProgram:
+    """Export what was run. ``model`` is where parameters and buffers are taken from; it is not called."""
+    stand_ins = StandIns()
+    replay = _Replay(recording.line, stand_ins)
+    straight = _Straight(model, recording.state, replay)
+    program = export(straight, tensors, strict=False).run_decompositions({})
+    stand_ins.put_back(program.graph_module)
+    return program
+
+
+class _Straight(nn.Module):
+    """The straight line as a module with the parameters and buffers of the model."""
+
+    def __init__(self, model: nn.Module, state: list[str], replay: _Replay) -> None:
+        super().__init__()
+        self.add_module(WRAPPED, model)
+        self._state = state
+        self._replay = (replay,)
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        state = [getattr(self.get_submodule(owner), name) for owner, _, name in (n.rpartition(".") for n in self._state)]
+        with preserve_node_meta():
+            return self._replay[0].run(*state, *tensors, enable_io_processing=False)
+
+
+class _Replay(fx.Interpreter):
+    """Runs the straight line without values; what cannot run so is not opened."""
+
+    def __init__(self, line: fx.GraphModule, stand_ins: StandIns) -> None:
+        super().__init__(line)
+        self.stand_ins = stand_ins
+
+    def run_node(self, n: fx.Node) -> Any:
+        if n.op != "call_function" or not can_stand_in(n):
+            return super().run_node(n)
+        if not has_sizes_from_values(n):
+            with suppress(Exception), _undone_on_error():
+                value = super().run_node(n)
+                if not is_static(value):
+                    raise TypeError("sizes that depend on values")
+                return value
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        return self.stand_ins.call(n, args, kwargs)
+
+
+@contextmanager
+def _undone_on_error() -> Iterator[None]:
+    """Take back what an operation leaves in the graph before it turns out that it cannot run on shapes alone."""
+    mode, proxies = detect_fake_mode(), get_proxy_mode()
+    assert mode is not None
+    assert mode.shape_env is not None
+    assert proxies is not None
+    graph = proxies.tracer.graph
+    last = next(reversed(graph.nodes))
+    try:
+        with mode.shape_env.ignore_fresh_unbacked_symbols():
+            yield
+    except Exception:
+        while (node := next(reversed(graph.nodes))) is not last:
+            graph.erase_node(node)
+        raise
