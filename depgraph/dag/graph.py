@@ -243,7 +243,7 @@ class DependencyGraph:
         label = number if operation.labels is None else operation.labels[number - operation.start]
         return Node(label, operation.name, operation.position(number), operation.module, operation.source)
 
-    def to_networkx(self) -> nx.DiGraph:
+    def to_networkx(self) -> nx.DiGraph[Hashable]:
         """Return the position graph as a `networkx.DiGraph`.
 
         Returns

@@ -16,7 +16,7 @@ from depgraph.errors import GraphError
 
 
 def from_networkx(
-    dag: nx.DiGraph, sources: Iterable[Hashable] = (), targets: Iterable[Hashable] = ()
+    dag: nx.DiGraph[Any], sources: Iterable[Hashable] = (), targets: Iterable[Hashable] = ()
 ) -> DependencyGraph:
     """Return any directed acyclic graph as a `DependencyGraph`, so that every metric works on it.
 
@@ -97,10 +97,10 @@ def from_networkx(
     )
 
 
-def to_networkx(graph: DependencyGraph) -> nx.DiGraph:
+def to_networkx(graph: DependencyGraph) -> nx.DiGraph[Hashable]:
     """Return the graph as a `networkx.DiGraph`; see `DependencyGraph.to_networkx`."""
     names: list[Any] = []
-    result = nx.DiGraph()
+    result: nx.DiGraph[Hashable] = nx.DiGraph()
     for number in range(graph.dag.nodes):
         node = graph.node(number)
         names.append(node.id)

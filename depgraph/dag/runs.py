@@ -142,7 +142,7 @@ class Runs:
             and np.array_equal(same.starts, mine.starts)
             and np.array_equal(same.stops, mine.stops)
         ):  # pragma: no cover - needs two sets whose 64-bit hashes collide
-            rows = {}
+            rows: dict[tuple[bytes, bytes], int] = {}
             for position, number in enumerate(live):
                 low, high = self.indptr[number], self.indptr[number + 1]
                 key = (self.starts[low:high].tobytes(), self.stops[low:high].tobytes())

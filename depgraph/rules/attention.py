@@ -37,8 +37,7 @@ def kernel(call: Call, q: Value, k: Value, v: Value, *args: Any, **kwargs: Any) 
     codes = attend(call, q, k, v, mask, bool(given.get("is_causal", False)), call.meta[0].shape)
     whole = call.nodes((), Read(codes, codes.ndim))
     rest = tuple(
-        Value(forget(whole).expand(m.shape), None, m.dtype) if isinstance(m, Tensor) else m
-        for m in call.meta[1:]
+        Value(forget(whole).expand(m.shape), None, m.dtype) if isinstance(m, Tensor) else m for m in call.meta[1:]
     )
     return (call.result(codes), *rest)
 

@@ -1,9 +1,9 @@
 """What a rule is given, and how it says what is read.
 
 A rule is a small function ``rule(call, *args, **kwargs)``: it gets an operator's own arguments, tensors replaced by
-`Value`, and returns the `Value` (or several) that the operator returns. What an output element reads is written as views:
-a `Read` is an argument's codes, arranged (by expand, permute, unfold: no copies) so that its leading axes are those of the
-output and its trailing axes run over all that one output element reads.
+`Value`, and returns the `Value` (or several) that the operator returns. What an output element reads is written as
+views: a `Read` is an argument's codes, arranged (by expand, permute, unfold: no copies) so that its leading axes are
+those of the output and its trailing axes run over all that one output element reads.
 """
 
 from __future__ import annotations
@@ -51,11 +51,14 @@ class Call(Protocol):
     def dtype(self) -> torch.dtype:
         """Dtype of the (first) output."""
 
+    def layout(self, place: int) -> Tensor:
+        """Return an argument without data, to learn how it is laid out in memory."""
+
     def nodes(self, shape: Sequence[int], *reads: Read) -> Tensor:
         """Make the nodes of one operation and return the codes of its output.
 
-        Elements that read the same nodes in the same arguments become one node. An element that reads no node is GENERIC
-        if it reads anything generic, else KNOWN.
+        Elements that read the same nodes in the same arguments become one node. An element that reads no node is
+        GENERIC if it reads anything generic, else KNOWN.
         """
 
     def steps(self, inputs: Read, state: Sequence[Read], active: Tensor | None = None) -> Tensor:
@@ -82,8 +85,9 @@ class Call(Protocol):
 
         Raises
         ------
-        NeedsKnown
-            Where they are not; the inputs that they come from are then held at their example values.
+        Exception
+            Where they are not. The inputs that they come from are then held at their example values, if that may be,
+            else the operator is taken to read everything.
         """
 
     def decompose(self) -> Any:

@@ -1,7 +1,7 @@
 """Contractions: products summed over shared axes.
 
-Reads: out[i, j] ← a[i, k] and b[k, j] for all k, but no term in which either factor is a known 0. Any factor may be data:
-a weight that carries nodes is read like everything else.
+Reads: out[i, j] ← a[i, k] and b[k, j] for all k, but no term in which either factor is a known 0. Any factor may be
+data: a weight that carries nodes is read like everything else.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def convolve(
         t = reshape(t, (groups, t.shape[0] // groups, *t.shape[1:]))
         return t.reshape(1, *t.shape[:2], *(1,) * axes, *t.shape[2:])
 
-    extra = ()
+    extra: tuple[Read, ...] = ()
     if bias is not None:
         extra = (Read(reshape(bias.codes, (1, groups, bias.shape[0] // groups, *(1,) * axes))),)
     grouped = (shape[0], groups, shape[1] // groups, *out)
@@ -122,7 +122,8 @@ def conv_transpose(
         thin = core_but_last(t, axes)
         sizes = [(n - 1) * s + 1 for n, s in zip(t.shape[t.ndim - axes :], stride, strict=True)]
         wide = torch.zeros(*thin.shape[: t.ndim - axes], *sizes, dtype=t.dtype)
-        wide[(..., *(slice(None, None, s) for s in stride))] = thin
+        spaced: Any = (..., *(slice(None, None, s) for s in stride))
+        wide[spaced] = thin
         return wide.expand(*t.shape[: t.ndim - axes], *sizes)
 
     def mirror(t: Tensor) -> Tensor:  # (C, O/G, *kernel) → (O, C/G, *kernel)

@@ -25,16 +25,14 @@ SETTLED_BY: dict[str, Callable[[Tensor], Tensor]] = {
     **dict.fromkeys(("maximum", "fmax", "clamp_min"), lambda v: v == _top(v.dtype)),
     **dict.fromkeys(("minimum", "fmin", "clamp_max"), lambda v: v == _bottom(v.dtype)),
 }
-# A known 0 divided by anything, shifted by anything, or raised to a generic power is 0: only the first argument settles.
+# A known 0 divided or shifted by anything is 0: only the first argument settles.
 SETTLED_BY_FIRST: dict[str, Callable[[Tensor], Tensor]] = dict.fromkeys(
     ("div", "divide", "true_divide", "__lshift__", "__rshift__", "bitwise_left_shift", "bitwise_right_shift"),
     lambda v: v == 0,
 )
 # Operations that carry "an unknown of ordinary size plus this" through: op(a + s, b + t) is op(a, b) plus op(s, t).
-SHIFTED = frozenset(
-    ("add", "sub", "rsub", "subtract", "neg", "negative", "maximum", "minimum", "fmax", "fmin", "clamp", "clamp_min")
-    + ("clamp_max",)
-)
+SHIFTED = frozenset(("add", "sub", "rsub", "subtract", "neg", "negative", "maximum", "minimum", "fmax", "fmin"))
+SHIFTED |= frozenset(("clamp", "clamp_min", "clamp_max"))
 # … and those that do while only one of their arguments is unknown.
 SCALED = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
 

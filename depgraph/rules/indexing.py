@@ -43,7 +43,7 @@ def index(call: Call, value: Value, indices: list[Value | None]) -> Value:
 
 
 def candidates(codes: Tensor, indices: list[Any], shape: torch.Size) -> tuple[Tensor, int, list[Read]]:
-    """Return all that indices of which some are unknown could pick: (*out, *choices), their axes, and the index reads."""
+    """Return what partly unknown indices could pick, (*out, *choices), how many axes choices have, the indices read."""
     used = [axis for axis, i in enumerate(indices) if i is not None]
     broad = torch.broadcast_shapes(*(indices[a].shape for a in used))
     unknown = [axis for axis in used if not indices[axis].is_known]
@@ -253,7 +253,8 @@ def index_into(call: Call, value: Value, dim: int, picks: Value, source: Any, *r
 def masked_scatter(call: Call, value: Value, mask: Value, source: Value) -> Value:
     """Fill in the source's elements, in order, where the mask is True."""
     if not mask.is_known:
-        return everything(call, value, mask, source)
+        result: Value = everything(call, value, mask, source)
+        return result
     codes = value.codes.expand(call.shape).masked_scatter(mask.values(), source.codes.contiguous())
     return Value(compress(_sure(codes, value, source)), None, call.dtype)
 
@@ -276,5 +277,6 @@ def data_shaped(call: Call, *args: Any, **kwargs: Any) -> Any:
 def move_by(call: Call, value: Value, *args: Any, **kwargs: Any) -> Value:
     """Move by known data."""
     if not args:
-        return move(call, value, **kwargs)
+        result: Value = move(call, value, **kwargs)
+        return result
     return moved(call, value, *args, **kwargs)

@@ -167,7 +167,19 @@ def overwrite(call: Call, value: Value, source: Any, *args: Any) -> Value:
     return Value(codes, None if source.known is None else source.known.to(call.dtype).expand(call.shape), call.dtype)
 
 
-@rule("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "zero", "zeros", "ones", "full")
+@rule(
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "new_zeros",
+    "new_ones",
+    "new_full",
+    "zero",
+    "zeros",
+    "ones",
+    "full",
+    valueless=True,
+)
 @rule("scalar_tensor", "eye", "arange", "linspace", "logspace", "tril_indices", "triu_indices")
 @rule("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window")
 def factory(call: Call, *args: Any, **kwargs: Any) -> Value:
@@ -183,7 +195,7 @@ def factory(call: Call, *args: Any, **kwargs: Any) -> Value:
     return known(values.to(call.dtype))
 
 
-@rule("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted")
+@rule("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted", valueless=True)
 @rule("rand_like", "randn_like", "randint_like", "rand", "randn", "randint", "randperm")
 def unspecified(call: Call, *args: Any, **kwargs: Any) -> Value:
     """Make a constant of unknown values: memory as found, or random numbers. Nothing is read."""

@@ -1,8 +1,8 @@
 """Normalisation: softmax and the norms.
 
-Reads: every element of a group ← the whole group, and its own scale and shift. One node a normalised group. In a softmax,
-elements masked with -inf, or with a number so low that their weight is exactly 0, are not in the group; a group with one
-element left is constant, and reads nothing.
+Reads: every element of a group ← the whole group, and its own scale and shift. One node a normalised group. In a
+softmax, elements masked with -inf, or with a number so low that their weight is exactly 0, are not in the group; a
+group with one element left is constant, and reads nothing.
 """
 
 from __future__ import annotations
@@ -60,35 +60,26 @@ def softmax(call: Call, scores: Value, dim: int, *_: Any, **__: Any) -> Value:
     if scores.ndim == 0:
         return fixed(call, 0.0 if logarithm else 1.0)
     axis = dim % scores.ndim
+    nowhere = torch.zeros([1] * scores.ndim, dtype=torch.bool)
     gone = masked_out(scores, axis)
     single = alone(gone, scores.shape, axis)
-    dead = gone
-    if single is not None:
-        dead = single if dead is None else dead | single
+    gone, single = nowhere if gone is None else gone, nowhere if single is None else single
+    # The logarithm of a weight of 0 is -inf where -inf masked it; where a low number did, it is still read.
+    low = gone & ~(scores.values() == float("-inf")) if logarithm else nowhere
+    unread = gone | (single & ~low.any(axis, keepdim=True))
     group = scores.codes.movedim(axis, -1).unsqueeze(axis)
-    left_out = None if dead is None else dead.expand(scores.shape).movedim(axis, -1).unsqueeze(axis)
-    codes = call.nodes(scores.shape, Read(group, 1, left_out))
-    if logarithm:
-        # The logarithm of a weight of 0 is -inf where it was masked with -inf, else the unknown score less something.
-        gone = None if gone is None else gone & (scores.codes == KNOWN) & (scores.values() == float("-inf"))
-    values = None
-    known = torch.zeros((), dtype=torch.bool)
-    if gone is not None:
-        codes, known = torch.where(gone, KNOWN, codes), known | gone
-        values = torch.where(gone, float("-inf") if logarithm else 0.0, 0.0).to(call.dtype)
-    if single is not None:
-        here = single if gone is None else single & ~gone
-        codes, known = torch.where(here, KNOWN, codes), known | here
-        one = torch.where(here, 0.0 if logarithm else 1.0, 0.0).to(call.dtype)
-        values = one if values is None else torch.where(gone, values, one)
-    if values is not None:
-        return Value(compress(_unfold(codes, known)), values.expand(call.shape), call.dtype)
-    return call.result(codes)
-
-
-def _unfold(codes: Tensor, known: Tensor) -> Tensor:
-    """Elements that are constant but not known are generic."""
-    return torch.where((codes == KNOWN) & ~known, 1, codes)
+    codes = call.nodes(
+        scores.shape,
+        Read(group, 1, unread.expand(scores.shape).movedim(axis, -1).unsqueeze(axis)),
+        *([Read(scores.codes, 0, ~low)] if bool(low.any()) else []),
+    )
+    weightless, whole = gone & ~low, single & ~gone
+    if not bool((weightless | whole).any()):
+        return call.result(codes)
+    codes = torch.where(weightless | whole, KNOWN, forget(codes))
+    nothing, everything = (float("-inf"), 0.0) if logarithm else (0.0, 1.0)
+    values = torch.where(weightless, nothing, torch.where(whole, everything, 0.0)).to(call.dtype)
+    return Value(compress(codes.expand(call.shape)), values.expand(call.shape), call.dtype)
 
 
 def fixed(call: Call, number: float) -> Value:
@@ -230,4 +221,5 @@ def instance_norm(
             x.shape, Read(x.codes), *(Read(channelwise(o, x)) for o in own_of(mean, var)), *map(Read, own)
         )
         return call.result(codes)
-    return normalise(call, x, list(range(2, x.ndim)), own)
+    value: Value = normalise(call, x, list(range(2, x.ndim)), own)
+    return value

@@ -16,9 +16,10 @@ F = TypeVar("F", bound=Rule)
 
 RULES: dict[str, Rule] = {}
 CONTRACTIONS: set[str] = set()
+VALUELESS: set[Rule | None] = set()
 
 
-def rule(*names: str, contraction: bool = False) -> Callable[[F], F]:
+def rule(*names: str, contraction: bool = False, valueless: bool = False) -> Callable[[F], F]:
     """Enter a rule for the ATen operators of the given names.
 
     Parameters
@@ -27,6 +28,8 @@ def rule(*names: str, contraction: bool = False) -> Callable[[F], F]:
         Names without ``aten::``, with the overload where only that one is meant.
     contraction : bool
         Whether these operators multiply and sum.
+    valueless : bool
+        Whether the result depends on no argument's values: it need not be run where they are known.
     """
 
     def enter(function: F) -> F:
@@ -36,6 +39,8 @@ def rule(*names: str, contraction: bool = False) -> Callable[[F], F]:
             RULES[name] = function
             if contraction:
                 CONTRACTIONS.add(name.partition(".")[0])
+        if valueless:
+            VALUELESS.add(function)
         return function
 
     return enter

@@ -8,8 +8,8 @@ Every element of a tensor carries a code:
 ``FIRST + v``      it was produced by node v
 =================  =====================================================================================
 
-An operation that only moves data moves codes the same way, so it is followed by calling it on the codes. Zero means known
-so that whatever such an operation fills in (padding, the other half of ``tril``) is a known zero by itself.
+An operation that only moves data moves codes the same way, so it is followed by calling it on the codes. Zero means
+known so that whatever such an operation fills in (padding, the other half of ``tril``) is a known zero by itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Value:
     Attributes
     ----------
     codes : int64 tensor
-        One code an element. Axes along which nothing differs have stride 0, so that a (B, T, D) activation costs T codes.
+        One code an element. Axes along which nothing differs have stride 0: a (B, T, D) activation costs T codes.
     known : tensor or None
         The values of KNOWN elements; at all others, a number that is known to have been added to an unknown of ordinary
         size (a mask of -1e9 on top of a score). None stands for zeros.
@@ -162,7 +162,7 @@ def reshape(tensor: Tensor, shape: Sequence[int]) -> Tensor:
             if left <= right and i < tensor.ndim and (left < right or i == i0):
                 left *= tensor.shape[i]
                 i += 1
-            elif right < left and j < len(shape) or (j == j0 and j < len(shape)):
+            elif (right < left and j < len(shape)) or (j == j0 and j < len(shape)):
                 right *= shape[j]
                 j += 1
             elif left == right:

@@ -128,7 +128,7 @@ class Builder:
             grid, coordinates = tuple(shape[axis] for axis in axes), None
         else:
             where = np.unravel_index(first, shape)
-            grid, coordinates = (), np.stack([where[axis] for axis in axes], 1).astype(np.int32) if axes else None
+            grid, coordinates = (), np.stack([where[axis] for axis in axes], 1) if axes else None
         self.operations.append(
             Operation(label.name, label.module, label.source, label.contraction, start, self.count, grid, coordinates)
         )

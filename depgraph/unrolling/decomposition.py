@@ -13,11 +13,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 
-class Undecomposable(Exception):
+class UndecomposableError(Exception):
     """The operator does not decompose, or its decomposition depends on values."""
 
 
-def decompose(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_types: tuple[type, ...]) -> fx.GraphModule:
+def decompose(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_types: tuple[Any, ...]) -> fx.GraphModule:
     """Return a functional graph of simpler operators that does the same; its placeholders are the tensors in order.
 
     Parameters
@@ -30,7 +30,7 @@ def decompose(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensor_typ
 
     Raises
     ------
-    Undecomposable
+    UndecomposableError
         Where PyTorch has no decomposition that works without the values.
     """
     flat, spec = pytree.tree_flatten((args, kwargs))
@@ -71,8 +71,8 @@ def _decompose(op: Any, key: tuple[Any, ...], spec: Any) -> fx.GraphModule:
                 torch.func.functionalize(run, remove="mutations"), decomposition_table=table, tracing_mode="fake"
             )(*inputs)
     except Exception as error:  # whatever a decomposition does that needs values: we only learn that it cannot be used
-        raise Undecomposable(str(error)) from error
+        raise UndecomposableError(str(error)) from error
     module.graph.eliminate_dead_code()
     if any(node.target is op for node in module.graph.nodes):
-        raise Undecomposable(f"{op} has no decomposition")
+        raise UndecomposableError(f"{op} has no decomposition")
     return module

@@ -22,13 +22,13 @@ from depgraph.rules.movement import swap, view
 from depgraph.rules.reduction import everything, reduction
 from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known
 from depgraph.unrolling.builder import Builder, Label
-from depgraph.unrolling.decomposition import Undecomposable, decompose
-from depgraph.unrolling.invocation import Invocation, NotKnown, run
+from depgraph.unrolling.decomposition import UndecomposableError, decompose
+from depgraph.unrolling.invocation import Invocation, NotKnownError, run
 
 Where = Callable[[fx.Node], tuple[str, str]]
 
 
-class HoldInputs(Exception):
+class HoldInputsError(Exception):
     """Some inputs must be held at their example values for the model to be followed."""
 
     def __init__(self, nodes: np.ndarray, why: str, label: Label) -> None:
@@ -123,11 +123,8 @@ class Interpreter:
             return None
         if not isinstance(meta, (Tensor, tuple, list)):
             return meta
-        if rule is None and all(t.is_known for t in tensors) and not registry.is_random(op):
+        if rule not in registry.VALUELESS and not registry.is_random(op) and all(t.is_known for t in tensors):
             return self.fold(call)
-        if tensors and rule is not None and not _is_factory(op) and all(t.is_known for t in tensors):
-            if not registry.is_random(op) and not is_view(op) and rule.__module__ != "depgraph.rules.movement":
-                return self.fold(call)
         try:
             if rule is not None:
                 return rule(call, *args, **kwargs)
@@ -138,9 +135,9 @@ class Interpreter:
             if torch.Tag.reduction in op.tags and tensors:
                 return reduction(call, *args, **kwargs)
             return self.decomposed(call)
-        except NotKnown as reason:
+        except NotKnownError as reason:
             call.warn(f"{label.name} is taken to read everything it is given: {reason}, and they are not known")
-        except Undecomposable:
+        except UndecomposableError:
             if all(t.is_constant for t in tensors):
                 return _like(meta, lambda m: generic(m.shape, m.dtype))
             call.warn(f"{op} has no rule and does not decompose; it is taken to read everything it is given")
@@ -164,7 +161,7 @@ class Interpreter:
         place = (call.label.module, call.label.source)
         values = self.run(module, module.graph, dict(zip(names, tensors, strict=True)), lambda _: place)
         (output,) = module.graph.output_node().args
-        return fx.node.map_arg(output, lambda n: values[n])  # type: ignore[arg-type]
+        return fx.node.map_arg(output, lambda n: values[n])
 
     def hold(self, value: Value, why: str, label: Label) -> None:
         """Ask for the inputs that a value comes from to be held at their example values, if they may be."""
@@ -175,7 +172,7 @@ class Interpreter:
         dag = self.builder.finish()
         found = np.flatnonzero(ancestors(dag, ids, ids + 1)[: dag.inputs])
         if self.may_hold(found):
-            raise HoldInputs(found, why, label)
+            raise HoldInputsError(found, why, label)
 
 
 def constant(tensor: Tensor) -> Value:
@@ -192,10 +189,6 @@ def is_view(op: Any) -> bool:
     """Tell whether an operator returns views of its argument, by the aliasing its schema declares."""
     returns = op._schema.returns
     return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
-
-
-def _is_factory(op: Any) -> bool:
-    return any(word in op._schema.name for word in ("like", "new_", "empty"))
 
 
 def _like(tree: Any, change: Callable[[Any], Any]) -> Any:

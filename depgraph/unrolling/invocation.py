@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from depgraph.unrolling.interpreter import Interpreter
 
 
-class NotKnown(Exception):
+class NotKnownError(Exception):
     """A rule needs values that are not known."""
 
 
@@ -87,7 +87,8 @@ class Invocation:
             args, kwargs = swap(self.args, lambda v: v.values()), swap(self.kwargs, lambda v: v.values())
         result = run(self.op, args, kwargs)
         first = result[0] if isinstance(result, (tuple, list)) else result
-        return first.to(self.dtype).expand(self.shape)
+        values: Tensor = first.to(self.dtype).expand(self.shape)
+        return values
 
     def result(self, codes: Tensor, dtype: torch.dtype | None = None) -> Value:
         """Return the output with those codes, values filled in where KNOWN."""
@@ -97,7 +98,7 @@ class Invocation:
         """Ask for a value that must be known; see `depgraph.rules.call.Call.need_known`."""
         if not value.is_known:
             self.interpreter.hold(value, why, self.label)
-            raise NotKnown(why)
+            raise NotKnownError(why)
 
     def decompose(self) -> Any:
         """Follow the operator through PyTorch's own decomposition of it."""

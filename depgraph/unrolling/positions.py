@@ -128,8 +128,8 @@ def infer(program: Program, leaf: Leaf) -> tuple[int, ...]:
     if value.dtype == torch.bool:
         return ()
     consumer = first_consumer(program, leaf.name)
-    name = "" if consumer is None else getattr(consumer.target, "_schema", None) and consumer.target._schema.name or ""
-    name = name.partition("::")[2].lstrip("_")
+    schema = getattr(consumer.target, "_schema", None) if consumer is not None else None
+    name = "" if schema is None else schema.name.partition("::")[2].lstrip("_")
     digits = [int(c) for c in name if c.isdigit()]
     if ("conv" in name or "pool" in name) and digits and digits[0] < value.ndim:
         return tuple(range(value.ndim - digits[0], value.ndim))

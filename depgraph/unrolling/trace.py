@@ -17,7 +17,7 @@ from depgraph.tracing.capture import capture
 from depgraph.tracing.program import Leaf, Program
 from depgraph.unrolling.builder import Builder
 from depgraph.unrolling.footprints import footprint
-from depgraph.unrolling.interpreter import HoldInputs, Interpreter, constant
+from depgraph.unrolling.interpreter import HoldInputsError, Interpreter, constant
 from depgraph.unrolling.positions import Plan, plan
 
 
@@ -78,7 +78,7 @@ def unroll(program: Program, choice: Plan) -> DependencyGraph:
     while True:
         try:
             return _Unrolling(program, choice, held).graph()
-        except HoldInputs as request:
+        except HoldInputsError as request:
             names = request.nodes.tolist()
             for name in names:
                 where = f"{request.label.source}: " if request.label.source else ""
@@ -152,7 +152,7 @@ class _Unrolling:
         program = self.program
         try:
             env = self.interpreter.run(program.module, program.graph, self.placeholders(), program.where)
-        except HoldInputs as request:
+        except HoldInputsError as request:
             request.nodes = np.array(sorted({self.owner(int(node)) for node in request.nodes}), object)
             raise
         values = [env[r] if not isinstance(r, torch.Tensor) else constant(r) for r in program.results]
@@ -210,7 +210,7 @@ class _Unrolling:
             try:
                 graph = again.graph()
                 break
-            except HoldInputs as request:
+            except HoldInputsError as request:
                 held |= dict.fromkeys(request.nodes.tolist(), "")
         reached = {name for name, start in again.starts.items() if again.alive[start]}
         del graph
