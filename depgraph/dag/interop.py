@@ -117,15 +117,18 @@ def collapse(graph: DependencyGraph) -> DependencyGraph:
     that cannot happen, since all nodes of an operation are numbered before those of the next.
     """
     dag = graph.dag
+    drawn = [operation for operation in graph.operations if operation.stop > operation.start]
     first = [int(t.nodes.starts[0]) for t in graph.inputs.values()]
-    starts = np.array([*first, *(operation.start for operation in graph.operations)], np.int64)
+    starts = np.array([*first, *(operation.start for operation in drawn)], np.int64)
     order = np.argsort(starts[: len(first)], kind="stable")
     starts[: len(first)] = starts[order]
+    cuts = np.append(starts[1:], dag.nodes)  # a run may lie in several operations of one node each
 
     def of(nodes: IntArray) -> IntArray:
         return np.searchsorted(starts, nodes, side="right") - 1
 
-    reader, read = of(dag.reads.rows), of(dag.reads.starts)
+    pieces = dag.reads.split_at(cuts)
+    reader, read = of(pieces.rows), of(pieces.starts)
     pair = np.unique(np.stack([reader, read], 1)[reader != read], axis=0)
     count = len(starts)
     reads = Runs.from_sorted(pair[:, 0], pair[:, 1], count)
@@ -137,14 +140,14 @@ def collapse(graph: DependencyGraph) -> DependencyGraph:
     ]
     outputs = []
     for terminal in graph.outputs.values():
-        members = np.unique(of(terminal.nodes.starts))
+        members = np.unique(of(terminal.nodes.split_at(cuts).starts))
         nodes = Runs.from_sorted(np.zeros(len(members), np.int64), members, 1)
         outputs.append(replace(terminal, positions=(), nodes=nodes))
     return DependencyGraph(
         Dag(len(first), reads.split_at(boundaries[1:]), boundaries),
         [
             replace(o, start=len(first) + i, stop=len(first) + i + 1, grid=(), coordinates=None, labels=None)
-            for i, o in enumerate(graph.operations)
+            for i, o in enumerate(drawn)
         ],
         Terminals("input", inputs, graph.inputs.aliases),
         Terminals("output", outputs, graph.outputs.aliases),

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from depgraph.dag.graph import DependencyGraph, Operation
+from depgraph.dag.interop import from_networkx
+from depgraph.errors import GraphError
+from tests.metrics.synthetic import Builder, eager_attention, one_to_one, recurrent, transformer
+
+
+@st.composite
+def dags(draw: st.DrawFn) -> tuple[nx.DiGraph, list[str], list[str]]:
+    count = draw(st.integers(0, 12))
+    names = draw(st.permutations([f"n{i}" for i in range(count)]))
+    pairs = [(names[u], names[v]) for v in range(count) for u in range(v)]
+    dag = nx.DiGraph()
+    dag.add_nodes_from(draw(st.permutations(names)))
+    dag.add_edges_from(draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else [])
+    roots = [v for v in names if not dag.in_degree(v)]
+    sources = draw(st.lists(st.sampled_from(roots), unique=True)) if roots else []
+    targets = draw(st.lists(st.sampled_from(names), unique=True)) if names else []
+    return dag, sources, targets
+
+
+def assert_blocks_are_sound(graph: DependencyGraph) -> None:
+    dag = graph.dag
+    assert dag.blocks[0] == 0
+    assert dag.blocks[-1] == dag.nodes
+    assert (np.diff(dag.blocks) > 0).all()
+    assert dag.inputs in dag.blocks
+    assert not dag.reads.counts[: dag.inputs].any()
+    assert (dag.block_of[dag.reads.starts] == dag.block_of[dag.reads.stops - 1]).all()
+    assert (dag.block_of[dag.reads.starts] < dag.block_of[dag.reads.rows]).all()
+
+
+@given(dags())
+def test_there_and_back_changes_nothing(case: tuple[nx.DiGraph, list[str], list[str]]) -> None:
+    dag, sources, targets = case
+    graph = from_networkx(dag, sources, targets)
+    assert_blocks_are_sound(graph)
+    back = graph.to_networkx()
+    assert set(back.nodes) == set(dag.nodes)
+    assert set(back.edges) == set(dag.edges)
+    assert graph.dag.edges == dag.number_of_edges()
+    assert graph.dag.inputs == len(sources)
+    for name, data in back.nodes(data=True):
+        assert data["op"] == ("input" if name in sources else name)
+    assert [graph.node(i).id for i in range(graph.dag.inputs)] == sources
+    ends = [graph.outputs["output"].nodes.row(i).tolist() for i in range(len(targets))] if targets else []
+    assert [[graph.node(n).id for n in row] for row in ends] == [[name] for name in targets]
+
+
+@given(dags())
+def test_edge_arrays_and_adjacency_hold_the_edges(case: tuple[nx.DiGraph, list[str], list[str]]) -> None:
+    dag, sources, targets = case
+    graph = from_networkx(dag, sources, targets)
+    names = [graph.node(i).id for i in range(graph.dag.nodes)]
+    read, reader = graph.dag.edge_arrays()
+    assert {(names[u], names[v]) for u, v in zip(read, reader, strict=True)} == set(dag.edges)
+    if names:
+        expected = nx.to_numpy_array(dag, nodelist=names).T
+        assert np.array_equal(graph.dag.adjacency().toarray(), expected)
+
+
+def test_attributes_are_kept() -> None:
+    dag = nx.DiGraph([("x", "y"), ("y", "z")])
+    dag.nodes["y"].update(op="linear", module="encoder.0", source="model.py:3", contraction=True)
+    graph = from_networkx(dag, sources=["x"], targets=["z"])
+    assert graph.node(1) == ("y", "linear", (), "encoder.0", "model.py:3")
+    assert graph.node(2) == ("z", "z", (), "", "")
+    assert [operation.contraction for operation in graph.operations] == [True, False]
+    assert graph.to_networkx().nodes["y"] == {
+        "op": "linear",
+        "position": (),
+        "module": "encoder.0",
+        "source": "model.py:3",
+    }
+
+
+def test_inputs_and_outputs_have_positions_in_the_order_given() -> None:
+    dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
+    graph = from_networkx(dag, sources=["b", "a"], targets=["d", "c"])
+    assert list(graph.inputs) == ["input"]
+    assert list(graph.outputs) == ["output"]
+    assert graph.inputs[0].count == graph.outputs["output.0"].count == 2
+    assert graph.node(0) == ("b", "input", (0,), "input", "")
+    assert graph.node(1) == ("a", "input", (1,), "input", "")
+    assert (graph.mode, graph.warnings, graph.unused_inputs, graph.unused_parameters) == ("", [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("dag", "sources", "targets", "message"),
+    [
+        (nx.Graph([(0, 1)]), [], [], "from_networkx() needs a directed graph: an edge u → v says that v reads u."),
+        (nx.DiGraph([(0, 1)]), [7], [], "The source 7 is not a node of the graph."),
+        (nx.DiGraph([(0, 1)]), [], ["y"], "The target 'y' is not a node of the graph."),
+        (nx.DiGraph([(0, 1)]), [1], [], "The source 1 reads 0; inputs read nothing."),
+        (
+            nx.DiGraph([("a", "b"), ("b", "a")]),
+            [],
+            [],
+            "The graph has a cycle: 'a' → 'b'. A dependency graph has none.",
+        ),
+        (nx.DiGraph([("a", "a")]), [], [], "The graph has a cycle: 'a'. A dependency graph has none."),
+    ],
+)
+def test_what_is_no_dependency_graph(dag: nx.Graph, sources: list[object], targets: list[object], message: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        from_networkx(dag, sources, targets)
+    assert str(caught.value) == message
+
+
+def groups_of(graph: DependencyGraph) -> dict[object, object]:
+    """Return, for each node, the input or the operation it belongs to."""
+    groups: dict[object, object] = {}
+    for name, terminal in graph.inputs.items():
+        groups |= dict.fromkeys(terminal.nodes.starts.tolist(), ("input", name))
+    for number, operation in enumerate(graph.operations):
+        groups |= dict.fromkeys(range(operation.start, operation.stop), ("operation", number))
+    return groups
+
+
+@pytest.mark.parametrize(
+    "graph", [transformer(2, 5), transformer(1, 4, "full"), recurrent(2, 4, both_ways=True), eager_attention(1, 3)]
+)
+def test_collapse_draws_the_nodes_of_an_operation_together(graph: DependencyGraph) -> None:
+    groups = groups_of(graph)
+    small = graph.collapse("operation")
+    assert_blocks_are_sound(small)
+    order = list(dict.fromkeys(groups[n] for n in range(graph.dag.nodes)))
+    read, reader = graph.dag.edge_arrays()
+    expected = {(groups[u], groups[v]) for u, v in zip(read.tolist(), reader.tolist(), strict=True)}
+    found = {(order[u], order[v]) for u, v in small.to_networkx().edges}
+    assert found == {(u, v) for u, v in expected if u != v}
+    assert [o.name for o in small.operations] == [o.name for o in graph.operations]
+    assert (small.dag.inputs, small.inputs["x"].count, small.inputs[0].positions) == (1, 1, ())
+    gathered = {order[n] for n in small.outputs["output"].nodes.row(0)}
+    assert gathered == {groups[n] for n in graph.outputs["output"].nodes.elements()[1].tolist()}
+
+
+@given(dags())
+def test_collapse_changes_nothing_but_the_inputs_where_every_node_is_an_operation(
+    case: tuple[nx.DiGraph, list[str], list[str]],
+) -> None:
+    dag, sources, targets = case
+    graph = from_networkx(dag, sources, targets)
+    small = graph.collapse()
+    assert_blocks_are_sound(small)
+    names = [small.node(i).op for i in range(small.dag.nodes)]
+    found = {(names[u], names[v]) for u, v in small.to_networkx().edges}
+    assert found == {("input" if u in sources else u, v) for u, v in dag.edges}
+    assert names == ["input"] * bool(sources) + [graph.node(i).op for i in range(len(sources), len(dag))]
+    if targets:
+        gathered = {names[n] for n in small.outputs["output"].nodes.row(0)}
+        assert gathered == {"input" if name in sources else name for name in targets}
+
+
+def test_collapse_leaves_out_operations_that_became_no_nodes() -> None:
+    build = Builder(2)
+    first = build.add("one", one_to_one(np.arange(2)))
+    build.operations.append(Operation("none", "", "", False, build.nodes, build.nodes))
+    graph = build.graph(one_to_one(build.add("two", one_to_one(first))))
+    graph.operations.append(Operation("none", "", "", False, build.nodes, build.nodes))
+    small = graph.collapse()
+    assert [operation.name for operation in small.operations] == ["one", "two"]
+    assert [small.node(i).op for i in range(small.dag.nodes)] == ["input", "one", "two"]
+    assert set(small.to_networkx().edges) == {(0, 1), (1, 2)}
+
+
+def test_collapse_knows_one_granularity() -> None:
+    with pytest.raises(GraphError, match=r"collapse\(\) takes 'operation'; got 'module'\."):
+        transformer(1, 2).collapse("module")
