@@ -1,6 +1,7 @@
 """A folder to write model files in, and the command to run on them."""
 
 import json
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -73,7 +74,7 @@ def refusal(run):
         result = run(*arguments)
         assert (result.exit_code, result.stdout) == (2, ""), result.output
         assert "Traceback" not in result.stderr
-        assert result.stderr.count("Error: ") == 1
+        assert len(re.findall("^Error: ", result.stderr, re.MULTILINE)) == 1
         return result.stderr.partition("Error: ")[2].strip()
 
     return refusal

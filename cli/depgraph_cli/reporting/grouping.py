@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 _MANY = 20
-"""Above this many rows, whole modules are put in a row; above that again, runs of alike modules."""
+"""Above this many rows, whole modules are put in a row, and runs of alike modules in one."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,9 @@ class Stretch:
 def stretches(path: Sequence[Mapping[str, Any]]) -> list[Stretch]:
     """Return a path (nodes as in JSON) as stretches, coarse enough to be read at a glance."""
     rows = _merge([_single(node, node["module"]) for node in path], by_operation=True)
-    if len(rows) > _MANY:
-        rows = _merge([_single(node, _block(node["module"])) for node in path], by_operation=False)
-    if len(rows) > _MANY:
-        rows = _fold(rows)
-    return rows
+    if len(rows) <= _MANY:
+        return rows
+    return _fold(_merge([_single(node, _block(node["module"])) for node in path], by_operation=False))
 
 
 def _single(node: Mapping[str, Any], module: str) -> Stretch:

@@ -24,7 +24,7 @@ def report(summary: dict[str, Any], graph: DependencyGraph, class_name: str, inf
     _head(out, summary, graph, class_name, inferred)
     _totals(out, summary)
     _paths(out, summary)
-    _bottleneck(out, summary["bottleneck"])
+    _bottleneck(out, summary)
     _critical_path(out, summary)
     _remarks(out, graph)
 
@@ -69,25 +69,25 @@ def _paths(out: Console, summary: dict[str, Any]) -> None:
     print_table(out, ("from", "to", *keys), rows)
 
 
-def _bottleneck(out: Console, cut: dict[str, Any]) -> None:
+def _bottleneck(out: Console, summary: dict[str, Any]) -> None:
+    cut = summary["bottleneck"]
     print_heading(out, "Bottleneck")
     if not cut["size"]:
         print_line(out, f"Nothing passes from {cut['source']} to {cut['target']}.")
         return
     print_line(out, f"All of {cut['source']} reaches {cut['target']} through {_count(cut['size'], 'vector')}:")
-    kinds = Counter((node["op"], node["module"], node["source"]) for node in cut["nodes"])
-    rows = [(count, *kind) for kind, count in kinds.items()]
-    print_table(out, ("vectors", "operation", "module", "source"), rows[:_LISTED])
+    kinds = Counter((node["module"], node["source"], node["op"]) for node in cut["nodes"])
+    rows = [(count, module, _near(source, summary), op) for (module, source, op), count in kinds.items()]
+    print_table(out, ("vectors", "module", "source", "operation"), rows[:_LISTED])
     _and_more(out, len(rows), _LISTED)
 
 
 def _critical_path(out: Console, summary: dict[str, Any]) -> None:
-    rows = [
-        (s.count, ", ".join(s.operations), s.module, s.source) for s in stretches(summary["critical_path"]["nodes"])
-    ]
-    if rows:
+    path = stretches(summary["critical_path"]["nodes"])
+    if path:
         print_heading(out, "Where the critical path goes")
-        print_table(out, ("nodes", "operations", "module", "source"), rows[: 4 * _LISTED])
+        rows = [(s.count, s.module, _near(s.source, summary), ", ".join(s.operations)) for s in path]
+        print_table(out, ("nodes", "module", "source", "operation"), rows[: 4 * _LISTED])
         _and_more(out, len(rows), 4 * _LISTED)
 
 
@@ -97,9 +97,16 @@ def _remarks(out: Console, graph: DependencyGraph) -> None:
             print_heading(out, f"{what} that reach no output")
             print_line(out, ", ".join(names[:_LISTED]))
             _and_more(out, len(names), _LISTED)
-    if graph.warnings:
+    # That axes were inferred is said at the top already.
+    warnings = [warning for warning in graph.warnings if not warning.endswith("(inferred)")]
+    if warnings:
         print_heading(out, "Warnings")
-        print_table(out, ("", ""), [("-", warning) for warning in graph.warnings])
+        print_table(out, ("", ""), [("-", warning) for warning in warnings])
+
+
+def _near(source: str, summary: dict[str, Any]) -> str:
+    """Return a source as seen from the folder of the model file, which is what fits into 80 columns."""
+    return source.removeprefix(summary["model"].rpartition("/")[0] + "/")
 
 
 def _and_more(out: Console, count: int, listed: int) -> None:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NONE = "–"
+_LAST = 16
+"""Columns of the terminal left for the last column of a table, however wide the others are."""
 
 
 def console() -> Console:
@@ -20,17 +22,27 @@ def console() -> Console:
 
 
 def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows under headings, columns of numbers flush right; a long cell is folded, never cut."""
+    """Print rows under headings, columns of numbers flush right; a long cell is folded, never cut.
+
+    Where the width does not suffice, the last column is the first to be folded.
+    """
     from rich.table import Table
     from rich.text import Text
 
     rows = list(rows)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(headings))
+    cells = [[cell(value) for value in row] for row in rows]
+    room = out.width - _LAST
     for number, heading in enumerate(headings):
         numbers = any(isinstance(row[number], (int, float)) for row in rows)
-        table.add_column(Text(heading), justify="right" if numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell(value)) for value in row))
+        widest = max(map(len, [heading, *(row[number] for row in cells)]))
+        room -= widest + 2
+        last = number == len(headings) - 1
+        table.add_column(
+            Text(heading), justify="right" if numbers else "left", overflow="fold", no_wrap=room >= 0 and not last
+        )
+    for row in cells:
+        table.add_row(*map(Text, row))
     out.print(table)
 
 

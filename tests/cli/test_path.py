@@ -1,0 +1,64 @@
+"""`depgraph path`: node by node from one position to another."""
+
+import pytest
+
+
+def test_through_a_recurrent_network(answer, fixtures):
+    found = answer("path", fixtures / "rnn.py", 2, 5, "--n", 8)
+    assert found["length"] == 4
+    assert [node["position"] for node in found["nodes"]] == [[2], [3], [4], [5]]
+    assert {node["module"] for node in found["nodes"]} == {"rnn"}
+    assert (found["source"], found["target"]) == ({"name": "x", "position": [2]}, {"name": "output", "position": [5]})
+
+
+def test_told_to_a_person(run, fixtures):
+    result = run("path", fixtures / "rnn.py", 2, 5, "--n", 8)
+    assert result.exit_code == 0
+    first, _, *steps = result.stdout.splitlines()
+    assert first.startswith("x[2] → output[5]: 4 ops on the shortest path")
+    assert [line.split()[0] for line in steps] == ["1", "2", "3", "4"]
+    assert all("rnn.py:" in line for line in steps)
+
+
+def test_none(run, answer, fixtures):
+    assert "No path: output[2] does not depend on x[5]." in run("path", fixtures / "rnn.py", 5, 2, "--n", 8).stdout
+    found = answer("path", fixtures / "rnn.py", 5, 2, "--n", 8)
+    assert (found["length"], found["nodes"]) == (-1, [])
+
+
+def test_nothing_is_done_on_the_way(run, write):
+    write("model = nn.Flatten()\nexample_inputs = torch.ones(1, 3, 1)")
+    result = run("path", "mymodel.py", 1, 1, "--positions", "input=1", "--positions", "output=1")
+    assert result.stdout == "input[1] → output[1]: 0 ops on the shortest path\n"
+
+
+def test_positions_on_several_axes(answer, fixtures):
+    found = answer("path", fixtures / "cnn2d.py", "0,0", "2,3", "--n", 8)
+    assert found["length"] == 5
+    assert found["nodes"][-1]["position"] == [2, 3]
+    assert answer("path", fixtures / "cnn2d.py", 0, "2,3", "--n", 8)["nodes"] == found["nodes"]
+
+
+def test_names_and_weights(answer, fixtures):
+    arguments = (0, 2, "--n", 3, "--source", "memory", "--target", "output")
+    found = answer("path", fixtures / "transformer_decoder.py", *arguments)
+    assert found["source"]["name"] == "memory"
+    weighed = answer("path", fixtures / "transformer_decoder.py", *arguments, "--weight", "contractions")
+    assert weighed["weight"] == "contractions"
+    assert 0 < weighed["length"] < found["length"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 8), "output has positions 0 to 7; there is no position 8."),
+        ((9, 0), "x has positions 0 to 7; there is no position 9."),
+        (("0,1", 0), "A position of x is 1 number(s)"),
+        (("0.5", 0), "Invalid value for 'I': '0.5' is no position: give an integer, or one for each tracked axis"),
+        ((0, 0, "--source", "y"), "There is no input 'y'. The inputs are: x."),
+        ((0, 0, "--target", "y"), "There is no output 'y'. The outputs are: output."),
+        ((0,), "Missing argument 'J'."),
+    ],
+)
+def test_refused(refusal, fixtures, arguments, message):
+    assert message in refusal("path", fixtures / "rnn.py", *arguments, "--n", 8)
