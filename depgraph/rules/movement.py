@@ -29,7 +29,7 @@ from depgraph.rules.values import KNOWN, Value, compress, core, forget, known, r
         "narrow_copy",
         "select_copy",
     ),
-    *("broadcast_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "_pad_packed_sequence", "diag", "diagonal_copy"),
+    *("broadcast_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "diag", "diagonal_copy"),
     *(
         "transpose_copy",
         "unbind_copy",

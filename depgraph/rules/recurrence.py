@@ -13,7 +13,10 @@ from torch import Tensor
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, forget
+from depgraph.rules.values import KNOWN, Value, forget, known
+
+
+PACKED = "the lengths of a packed sequence decide which steps are taken"
 
 
 def layers(
@@ -125,7 +128,7 @@ def packed(
     dropout: float, train: bool, bidirectional: bool,
 ) -> Any:  # fmt: skip
     """Recurrence over a packed sequence: each example has steps of its own number."""
-    call.need_known(batch_sizes, "the lengths of a packed sequence decide which steps are taken")
+    call.need_known(batch_sizes, PACKED)
     sizes = batch_sizes.values()
     unpack = torch.ops.aten._pad_packed_sequence
     codes, lengths = unpack(data.codes.contiguous(), sizes, False, KNOWN, len(sizes))
@@ -143,10 +146,21 @@ def packed(
 @rule("_pack_padded_sequence")
 def pack(call: Call, x: Value, lengths: Value, batch_first: bool) -> Any:
     """Move the steps that are within each example's length."""
-    call.need_known(lengths, "the lengths of a packed sequence decide which steps are taken")
+    call.need_known(lengths, PACKED)
     rows, sizes = call.op(x.codes.contiguous(), lengths.values(), batch_first)
     values = None if x.known is None else call.op(x.known.contiguous(), lengths.values(), batch_first)[0]
-    return x.over(rows, values), Value(torch.zeros_like(sizes), sizes, sizes.dtype)
+    return x.over(rows, values), known(sizes)
+
+
+@rule("_pad_packed_sequence")
+def unpack(call: Call, data: Value, sizes: Value, batch_first: bool, padding: float, total: int) -> Any:
+    """Move the steps back to where they belong, a known number everywhere else."""
+    call.need_known(sizes, PACKED)
+    codes, lengths = call.op(data.codes.contiguous(), sizes.values(), batch_first, KNOWN, total)
+    values = None
+    if padding != 0 or data.known is not None:
+        values = call.op(data.values().contiguous(), sizes.values(), batch_first, padding, total)[0]
+    return data.over(codes, values), known(lengths)
 
 
 @rule("lstm_cell", contraction=True)
