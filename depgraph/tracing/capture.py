@@ -12,7 +12,7 @@ from torch.export import ExportedProgram, export
 from depgraph.errors import TracingError
 from depgraph.tracing import specialised
 from depgraph.tracing.copies import copied, initialised, named_state, on_cpu, tied_names
-from depgraph.tracing.exported import Reading, read
+from depgraph.tracing.exported import Reading, functional, read
 from depgraph.tracing.findings import failure, sentences
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves
 from depgraph.tracing.opaque import is_static
@@ -76,7 +76,7 @@ class _Subject:
             with quiet():
                 program = self._exported()
             if all(is_static(node.meta.get("val")) for node in program.graph.nodes):
-                return read(program, self.inputs, self.state, self.tied), []
+                return self._reading(program)[0], []
         except TracingError:
             raise
         except Exception:
@@ -92,20 +92,23 @@ class _Subject:
     def _exported(self) -> ExportedProgram:
         with copied(self.model) as model:
             tensors = on_cpu(model, self.call.tensors(), data=False)
-            return export(Flat(model, self.call), tensors, strict=False).run_decompositions({})
+            program = export(Flat(model, self.call), tensors, strict=False)
+            return functional(program)
 
     def _recorded(self) -> tuple[Reading, list[str]]:
         with copied(self.model) as model:
             tensors = on_cpu(model, self.call.tensors(), data=True)
-            recording = specialised.record(Flat(model, self.call), tensors)
-        with copied(self.model) as model:
-            tensors = on_cpu(model, self.call.tensors(), data=False)
-            program = specialised.exported(recording, model, tensors)
-        reading = read(program, self.inputs, self.state, self.tied)
-        escaped = reading.split(len(self.call.found), recording.assigned)
+            flat = Flat(model, self.call)
+            recording = specialised.record(flat, tensors)
+            program = specialised.exported(recording, named_state(flat), tensors)
+        reading, escaped = self._reading(program)
         warnings = sentences(recording.escapes, escaped, reading.sources)
         reading.prune()
         return reading, warnings
+
+    def _reading(self, program: ExportedProgram) -> tuple[Reading, list[fx.Node | torch.Tensor]]:
+        reading = read(program, self.inputs, self.state, self.tied)
+        return reading, reading.split(len(self.call.found), self.call.assigned)
 
     def _failure(self, error: Exception) -> TracingError:
         try:

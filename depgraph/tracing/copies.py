@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedBuffer, is_lazy
 
 from depgraph.errors import TracingError
 from depgraph.tracing.structure import tensors_in
@@ -26,20 +26,25 @@ _LARGEST = 1 << 28
 
 
 @contextmanager
-def copied(model: nn.Module) -> Iterator[nn.Module]:
-    """Give a copy that shares parameters and buffers with the model, but nothing else that forward could change.
+def copied(model: nn.Module, *, sharing: bool = True) -> Iterator[nn.Module]:
+    """Give a copy of a model that may be traced; by default its parameters and buffers are those of the model.
 
     A model that cannot be copied is given itself, and its attributes are put back afterwards.
     """
-    shared: dict[int, Any] = {id(tensor): tensor for tensor in _state(model) if not is_lazy(tensor)}
+    known: dict[int, Any] = {}
+    for tensor in _state(model):
+        if isinstance(tensor, UninitializedBuffer):  # knows no way to be copied
+            known[id(tensor)] = UninitializedBuffer(device=tensor.device, dtype=tensor.dtype)
+        elif sharing and not is_lazy(tensor):
+            known[id(tensor)] = tensor
     try:
-        twin = copy.deepcopy(model, dict(shared))
+        twin = copy.deepcopy(model, dict(known))
     except Exception:
-        for module in model.modules():  # a tensor that was computed, as old-style weight_norm leaves behind
+        for module in model.modules():  # computed tensors, which old-style weight_norm leaves behind, refuse
             loose = {name: value for name, value in vars(module).items() if name not in _REGISTERED}
-            shared.update({id(tensor): tensor.detach().clone() for _, tensor in tensors_in(loose)})
+            known.update({id(tensor): tensor.detach().clone() for _, tensor in tensors_in(loose)})
         try:
-            twin = copy.deepcopy(model, dict(shared))
+            twin = copy.deepcopy(model, dict(known))
         except Exception:
             twin = model
     if twin is not model:
@@ -63,19 +68,14 @@ def _state(model: nn.Module) -> Iterator[torch.Tensor]:
     yield from model.buffers()
 
 
-def is_uninitialised(model: nn.Module) -> bool:
-    """Return whether the model holds lazy modules that have not seen an input yet."""
-    return any(isinstance(m, LazyModuleMixin) and m.has_uninitialized_params() for m in model.modules())
-
-
 def initialised(model: nn.Module, call: Call) -> nn.Module:
     """Return the model or, where it holds lazy modules that have seen no input yet, a copy that has been run once."""
     if not any(isinstance(m, LazyModuleMixin) and m.has_uninitialized_params() for m in model.modules()):
         return model
-    with copied(model) as twin:
+    with copied(model, sharing=False) as twin:
         modes = [(module, module.training) for module in twin.modules()]
-        twin.eval()
-        call(twin, call.tensors())
+        args, kwargs = call.arguments
+        twin.eval()(*args, **kwargs)
         for module, training in modes:
             module.training = training
     return twin
@@ -87,7 +87,7 @@ def on_cpu(model: nn.Module, tensors: Tensors, *, data: bool) -> Tensors:
     Parameters
     ----------
     model : torch.nn.Module
-        A copy: its parameters and buffers are replaced.
+        A copy: its parameters, its buffers and the tensors among its attributes are replaced.
     tensors : tuple of torch.Tensor
         What it is given; returned alike.
     data : bool
@@ -101,25 +101,32 @@ def on_cpu(model: nn.Module, tensors: Tensors, *, data: bool) -> Tensors:
             f"{type(model).__name__} can only be followed with values (something in it depends on them), but it is on "
             "the meta device and too large to be given any. Build a smaller one on the CPU."
         )
+    moved = _mover(data)
+    for module in model.modules():
+        for attributes in (module._parameters, module._buffers, vars(module)):
+            for name, value in attributes.items():
+                if isinstance(value, torch.Tensor):
+                    attributes[name] = moved(value)
+    return tuple(moved(tensor) for tensor in tensors)
+
+
+def _mover(data: bool) -> Callable[[torch.Tensor], torch.Tensor]:
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     made: dict[int, torch.Tensor] = {}
 
     def moved(tensor: torch.Tensor) -> torch.Tensor:
         if not tensor.is_meta:
             return tensor
-        if data:
-            new = torch.full(tensor.shape, 0.01).to(tensor.dtype)
-        else:
-            with mode:
-                new = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
-        return nn.Parameter(new, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else new
+        if id(tensor) not in made:  # tied ones stay tied
+            if data:
+                new = torch.full(tensor.shape, 0.01).to(tensor.dtype)
+            else:
+                with mode:
+                    new = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
+            made[id(tensor)] = nn.Parameter(new, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else new
+        return made[id(tensor)]
 
-    for module in model.modules():
-        for kind in (module._parameters, module._buffers):
-            for name, value in kind.items():
-                if value is not None:
-                    kind[name] = made.setdefault(id(value), made.get(id(value), moved(value)))
-    return tuple(moved(tensor) for tensor in tensors)
+    return moved
 
 
 def named_state(model: nn.Module) -> dict[str, torch.Tensor]:

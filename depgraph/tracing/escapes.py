@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import torch
 from torch import fx
+from torch._C._functorch import peek_interpreter_stack
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
@@ -42,6 +43,7 @@ _ESCAPES: dict[Any, Kind] = {
     _T.__array__: "array",
     _T.__dlpack__: "array",
 }
+_DATA: Any = _T.data  # a property, whose accessors are what is called
 _SHOWN_ONLY: set[Callable[..., Any]] = {_T.__repr__, _T.__format__}
 _CHECKS = ("assert ", "assert(", "torch._assert", "torch._check")
 _SCALARS = {
@@ -81,18 +83,28 @@ class Watch(TorchFunctionMode):
     escapes : list of Escape
     copies : list of torch.Tensor
         One for each escape.
+    transformed : bool
+        Whether an operation ran inside a `torch.func` transform.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.escapes: list[Escape] = []
         self.copies: list[torch.Tensor] = []
+        self.transformed = False
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Note the value where the function makes one, and run the function as usual."""
         kwargs = kwargs or {}
+        self.transformed = self.transformed or peek_interpreter_stack() is not None
+        if func == _DATA.__get__:  # tracing loses sight of what comes out of it
+            return args[0].detach()
+        if func == _DATA.__set__:
+            if args[0].untyped_storage().data_ptr() != args[1].untyped_storage().data_ptr():
+                args[0].copy_(args[1])
+            return None
         if func in _SHOWN_ONLY:
             with disable_proxy_modes_tracing():
                 return func(*args, **kwargs)

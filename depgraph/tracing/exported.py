@@ -42,13 +42,26 @@ class Reading:
         """Keep that many results as outputs, take the next ones for new values of the named state, return the rest."""
         extra = self.results[outputs:]
         del self.results[outputs:]
-        for name, value in zip(map(unwrapped, assigned), extra, strict=False):
+        for name, value in zip(assigned, extra, strict=False):
             if isinstance(value, fx.Node):
                 self.updates[name] = value
             for placeholder, source in self.sources.items():
                 if source.name == name and source.kind != "input":
                     self.sources[placeholder] = replace(source, mutated=True)
         return extra[len(assigned) :]
+
+
+def functional(program: ExportedProgram) -> ExportedProgram:
+    """Return a program in which no operation writes to what another has made, with composite operations kept whole.
+
+    Regions with settings of their own (autocast) are run node by node while they are dissolved, so that each node keeps
+    its module and its line.
+    """
+    for node in program.graph.nodes:
+        if node.op == "get_attr" and any("wrap_with" in str(user.target) for user in node.users):
+            region = getattr(program.graph_module, node.target)
+            region.forward = fx.Interpreter(region).run
+    return program.run_decompositions({})
 
 
 def read(

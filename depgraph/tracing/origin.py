@@ -20,6 +20,8 @@ WRAPPED = "model"
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 _TORCH = os.path.dirname(torch.__file__) + os.sep
+_MODULES = os.path.join(os.path.dirname(torch.__file__), "nn") + os.sep
+_TYPED_IN = ("<stdin>", "<ipython-input", "<doctest")
 _OWN = str(Path(__file__).parents[1]) + os.sep
 _ENTRANCE = str(Path(__file__).with_name("wrapper.py"))
 _LIBRARIES = tuple(
@@ -83,11 +85,11 @@ def telling(lines: Iterable[Line]) -> Line | None:
     It is the innermost of the user's own code, else of a library's that is not PyTorch, else of PyTorch's; only what
     the model calls counts, not who called for the model to be traced.
     """
-    best, found = 0, None
+    best, found = 1, None
     for line in lines:
         rank = _rank(line.file)
         if line.file == _ENTRANCE:
-            best, found = 0, None
+            best, found = 1, None
         elif rank >= best:
             best, found = rank, line
     return found
@@ -95,14 +97,16 @@ def telling(lines: Iterable[Line]) -> Line | None:
 
 @lru_cache(maxsize=1 << 12)
 def _rank(file: str) -> int:
-    """Return 2 for the user's own code, 1 for a library's, 0 for PyTorch's, -1 for this package's."""
+    """Return 4 for the user's own code, 3 for a library's, 2 for PyTorch's modules, 1 for the rest of it, 0 for ours."""
     if file.startswith(_OWN):
-        return -1
-    if file.startswith((_TORCH, "<eval_with_key>", "<frozen ")):
         return 0
-    if "site-packages" in file or "dist-packages" in file or file.startswith(_LIBRARIES):
+    if file.startswith(_MODULES):
+        return 2
+    if file.startswith((_TORCH, "<")) and not file.startswith(_TYPED_IN):
         return 1
-    return 2
+    if "site-packages" in file or "dist-packages" in file or file.startswith(_LIBRARIES):
+        return 3
+    return 4
 
 
 def _shown(file: str) -> str:

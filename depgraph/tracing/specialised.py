@@ -2,12 +2,12 @@
 
 A condition on a tensor's values, ``.item()``, sizes that depend on values: exporting gives up on them, since it works
 without values. Run on real tensors, the model leaves behind the straight line of operations it took. That line can be
-exported, which makes it functional, and it reads the same parameters and buffers from the same places.
+exported, which makes it functional, and it reads the same parameters and buffers by the same names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,6 @@ from torch.fx.traceback import preserve_node_meta
 
 from depgraph.tracing.escapes import Escape, Watch, note_operations
 from depgraph.tracing.opaque import StandIns, can_stand_in, has_sizes_from_values, is_static
-from depgraph.tracing.origin import WRAPPED
 from depgraph.tracing.wrapper import Flat
 
 
@@ -32,64 +31,75 @@ class Recording:
     Attributes
     ----------
     line : torch.fx.GraphModule
-        The operations in the order in which they ran, from parameters, buffers and inputs to the outputs, the new
-        values of ``assigned``, and the tensors of ``escapes``.
+        The operations in the order in which they ran, from parameters, buffers and inputs to what the wrapper returned
+        and the tensors of ``escapes``.
     state : list of str
         Names of the parameters and buffers it takes.
-    assigned : list of str
-        Those of them that forward replaced by another tensor.
     escapes : list of Escape
         The values that left the graph.
     """
 
     line: fx.GraphModule
     state: list[str]
-    assigned: list[str]
     escapes: list[Escape]
 
 
 def record(flat: Flat, tensors: Sequence[torch.Tensor]) -> Recording:
-    """Run a model on real tensors and return what it did. Its parameters and buffers keep their values."""
+    """Run a model on real tensors and return what it did. Its parameters and buffers keep their values.
+
+    Inside `torch.func` transforms composite operations cannot be kept whole, so they are only where there are none.
+    """
+    recording, transformed = _record(flat, tensors, composite=True)
+    return _record(flat, tensors, composite=False)[0] if transformed else recording
+
+
+def _record(flat: Flat, tensors: Sequence[torch.Tensor], *, composite: bool) -> tuple[Recording, bool]:
     held = {name: value.detach().clone() for name, value in [*flat.named_parameters(), *flat.named_buffers()]}
-    names = list(held)
-    assigned: list[str] = []
     watch = Watch()
 
     def run(*values: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        state = dict(zip(names, values, strict=False))
+        state = dict(zip(held, values, strict=False))
         with watch:
-            outputs = torch.func.functional_call(flat, state, values[len(names) :])
-        assigned[:] = [name for name, value in zip(names, values, strict=False) if state[name] is not value]
-        return (*outputs, *(state[name] for name in assigned), *watch.copies)
+            outputs = torch.func.functional_call(flat, state, values[len(held) :])
+        return (*outputs, *watch.copies)
 
     run._orig_mod = flat  # type: ignore[attr-defined]  # makes make_fx note the module and the line of each node
     line = make_fx(
-        run, tracing_mode="real", pre_dispatch=True, record_module_stack=True, _error_on_data_dependent_ops=False
+        run, tracing_mode="real", pre_dispatch=composite, record_module_stack=True, _error_on_data_dependent_ops=False
     )(*held.values(), *tensors)
-    return Recording(line, names, assigned, watch.escapes + note_operations(line.graph))
+    return Recording(line, list(held), watch.escapes + note_operations(line.graph)), watch.transformed
 
 
-def exported(recording: Recording, model: nn.Module, tensors: tuple[torch.Tensor, ...]) -> ExportedProgram:
-    """Export what was run. ``model`` is where parameters and buffers are taken from; it is not called."""
+def exported(recording: Recording, state: Mapping[str, torch.Tensor], tensors: Sequence[torch.Tensor]) -> ExportedProgram:
+    """Export what was run, with these parameters and buffers."""
     stand_ins = StandIns()
-    replay = _Replay(recording.line, stand_ins)
-    straight = _Straight(model, recording.state, replay)
-    program = export(straight, tensors, strict=False).run_decompositions({})
+    straight = _Straight(_Replay(recording.line, stand_ins), {name: state[name] for name in recording.state})
+    program = export(straight, tuple(tensors), strict=False).run_decompositions({})
     stand_ins.put_back(program.graph_module)
     return program
 
 
 class _Straight(nn.Module):
-    """The straight line as a module with the parameters and buffers of the model."""
+    """The straight line as a module, with parameters and buffers under the names they have in the model."""
 
-    def __init__(self, model: nn.Module, state: list[str], replay: _Replay) -> None:
+    def __init__(self, replay: _Replay, state: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
-        self.add_module(WRAPPED, model)
-        self._state = state
+        self._names = list(state)
         self._replay = (replay,)
+        for name, value in state.items():
+            *path, last = name.split(".")
+            owner: nn.Module = self
+            for step in path:
+                if not hasattr(owner, step):
+                    owner.add_module(step, nn.Module())
+                owner = getattr(owner, step)
+            if isinstance(value, nn.Parameter):
+                owner.register_parameter(last, value)
+            else:
+                owner.register_buffer(last, value)
 
     def forward(self, *tensors: torch.Tensor) -> Any:
-        state = [getattr(self.get_submodule(owner), name) for owner, _, name in (n.rpartition(".") for n in self._state)]
+        state = [getattr(self.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in self._names]
         with preserve_node_meta():
             return self._replay[0].run(*state, *tensors, enable_io_processing=False)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,27 +15,45 @@ from depgraph.tracing.structure import Path, replaced, tensors_in
 
 
 class Call:
-    """The arguments a model is called with, and where the tensors were in what it returned last.
+    """The arguments a model is called with, and what came of the last call.
 
     An object of its own, because exporting puts the attributes of modules back to what they were.
+
+    Attributes
+    ----------
+    found : list
+        The path of each tensor in what the model returned.
+    assigned : list of str
+        Dotted names of the parameters and buffers that forward replaced by another tensor.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.arguments = args, kwargs
         self.found: list[Path] = []
+        self.assigned: list[str] = []
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """Return the example tensors, each with memory of its own: passed twice, they are still two inputs."""
         return tuple(found.tensor.detach().clone() for found in tensors_in(self.arguments))
 
     def __call__(self, model: nn.Module, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        """Call the model with other tensors in the same containers, and return the tensors it returns."""
+        """Call the model with other tensors in the same containers.
+
+        Returns
+        -------
+        tuple of torch.Tensor
+            The tensors it returns, then the new values of what is ``assigned``.
+        """
         args, kwargs = replaced(self.arguments, tensors)
-        found = tensors_in(model(*args, **kwargs))
+        with _restored(model) as before:
+            found = tensors_in(model(*args, **kwargs))
+            after = _state(model)
         if not found:
             raise TracingError(f"{type(model).__name__} returns no tensor, so there is nothing to follow.")
+        new = {name: after[name] for name in before if name in after and after[name] is not before[name]}
         self.found = [path for path, _ in found]
-        return tuple(tensor for _, tensor in found)
+        self.assigned = list(new)
+        return (*(tensor for _, tensor in found), *new.values())
 
 
 class Flat(nn.Module):
@@ -46,4 +66,29 @@ class Flat(nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Call the model."""
-        return self.call(self.model, tensors)
+        return self.call(self.get_submodule(WRAPPED), tensors)
+
+
+@contextmanager
+def _restored(model: nn.Module) -> Iterator[dict[str, torch.Tensor]]:
+    """Give the parameters and buffers by name; afterwards put back all attributes that were assigned."""
+    before = [
+        (module, {name: value.copy() if type(value) is dict else value for name, value in vars(module).items()})
+        for module in model.modules()
+    ]
+    try:
+        yield _state(model)
+    finally:
+        for module, attributes in before:
+            vars(module).clear()
+            vars(module).update(attributes)
+
+
+def _state(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {
+        f"{path}.{name}" if path else name: value
+        for path, module in model.named_modules()
+        for held in (module._parameters, module._buffers)
+        for name, value in held.items()
+        if value is not None
+    }
