@@ -1,0 +1,1 @@
+"""Drawings of dependency graphs: DOT source, SVG, PNG. Knows the graph, and no PyTorch."""
