@@ -203,7 +203,7 @@ class TestReport:
             """
             class Net(nn.Module):
                 def forward(self, x):
-                    return x.sum() * 0, x.relu()
+                    return x.sum() * torch.zeros(()), x.relu()
 
             example_inputs = torch.ones(1, 3, 2)
             """
