@@ -10,53 +10,77 @@ from torch import fx, nn
 from torch.export import ExportedProgram, export
 
 from depgraph.errors import TracingError
-from depgraph.tracing import specialised
-from depgraph.tracing.copies import copied, initialised, named_state, on_cpu, tied_names
+from depgraph.tracing import loaded, specialised
+from depgraph.tracing.copies import copied, initialised, on_cpu
 from depgraph.tracing.exported import Reading, functional, read
 from depgraph.tracing.findings import failure, sentences
-from depgraph.tracing.names import arguments_of, input_leaves, output_leaves
+from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
 from depgraph.tracing.opaque import is_static
 from depgraph.tracing.program import Leaf, Program
 from depgraph.tracing.settings import quiet, tracing_settings
+from depgraph.tracing.state import State
+from depgraph.tracing.structure import Found, Path
 from depgraph.tracing.wrapper import Call, Flat
 
 
-def capture(model: nn.Module, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Program:
+def capture(
+    model: nn.Module | ExportedProgram, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Program:
     """Return the functional graph of a model for example arguments, with names.
 
     Parameters
     ----------
-    model : torch.nn.Module
-        Traced in the mode it is in. A copy is traced; the model itself stays as it is.
+    model : torch.nn.Module or torch.export.ExportedProgram
+        A module is traced in the mode it is in; a copy of it, and the module itself stays as it is.
     args, kwargs
-        Example arguments, as the model would be called.
+        Example arguments, as the model would be called. An exported program has its own, where none are given.
 
     Raises
     ------
     TracingError
         Where the model cannot be followed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> program = capture(torch.nn.Linear(3, 2), (torch.zeros(5, 3),))
+    >>> [(leaf.name, tuple(leaf.value.shape)) for leaf in program.inputs + program.outputs]
+    [('input', (5, 3)), ('output', (5, 2))]
+    >>> [str(node.target) for node in program.graph.find_nodes(op="call_function", target=torch.ops.aten.linear.default)]
+    ['aten.linear.default']
     """
+    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    if isinstance(model, ExportedProgram):
+        with tracing_settings():
+            program = loaded.open_program(model, args, kwargs or {})
+        return _program(program.reading, program.inputs, program.found, program.state, [], program.mode)
     if not isinstance(model, nn.Module):
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
     call = Call(args, kwargs or {})
-    inputs = input_leaves(arguments_of(model, args, kwargs or {}))
+    inputs = input_leaves(tensors_of(arguments_of(model, args, kwargs or {})))
     with tracing_settings():
         ready = initialised(model, call)
-        subject = _Subject(ready, call, inputs, named_state(ready), tied_names(ready))
+        subject = _Subject(ready, call, inputs, State.of(ready))
         reading, warnings = subject.read()
-    forms = [r.meta["val"] if isinstance(r, fx.Node) else r for r in reading.results]
+    return _program(reading, inputs, call.found, subject.state, warnings, "train" if model.training else "eval")
+
+
+def _program(
+    reading: Reading, inputs: list[Leaf], found: list[Path], state: State, warnings: list[str], mode: str
+) -> Program:
+    forms = [result.meta["val"] if isinstance(result, fx.Node) else result for result in reading.results]
     return Program(
         graph=reading.graph,
         module=reading.module,
         sources=reading.sources,
         inputs=inputs,
-        outputs=output_leaves(list(zip(call.found, forms, strict=True))),
+        outputs=output_leaves([Found(path, form) for path, form in zip(found, forms, strict=True)]),
         results=reading.results,
         updates=reading.updates,
-        parameters=[name for name, _ in ready.named_parameters(remove_duplicate=False)],
-        tied=subject.tied,
+        parameters=state.parameters,
+        tied=state.tied,
         warnings=warnings,
-        mode="train" if model.training else "eval",
+        mode=mode,
     )
 
 
@@ -67,8 +91,7 @@ class _Subject:
     model: nn.Module
     call: Call
     inputs: list[Leaf]
-    state: dict[str, torch.Tensor]
-    tied: dict[str, str]
+    state: State
 
     def read(self) -> tuple[Reading, list[str]]:
         """Read the model as it is exported or, where that is refused, what it does on its example inputs."""
@@ -92,22 +115,20 @@ class _Subject:
     def _exported(self) -> ExportedProgram:
         with copied(self.model) as model:
             tensors = on_cpu(model, self.call.tensors(), data=False)
-            program = export(Flat(model, self.call), tensors, strict=False)
-            return functional(program)
+            return functional(export(Flat(model, self.call), tensors, strict=False))
 
     def _recorded(self) -> tuple[Reading, list[str]]:
         with copied(self.model) as model:
             tensors = on_cpu(model, self.call.tensors(), data=True)
-            flat = Flat(model, self.call)
-            recording = specialised.record(flat, tensors)
-            program = specialised.exported(recording, named_state(flat), tensors)
+            recording = specialised.record(Flat(model, self.call), tensors)
+            program = specialised.exported(recording.line, recording.state, tensors)
         reading, escaped = self._reading(program)
         warnings = sentences(recording.escapes, escaped, reading.sources)
         reading.prune()
         return reading, warnings
 
     def _reading(self, program: ExportedProgram) -> tuple[Reading, list[fx.Node | torch.Tensor]]:
-        reading = read(program, self.inputs, self.state, self.tied)
+        reading = read(program, self.inputs, self.state)
         return reading, reading.split(len(self.call.found), self.call.assigned)
 
     def _failure(self, error: Exception) -> TracingError:

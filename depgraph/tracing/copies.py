@@ -127,18 +127,3 @@ def _mover(data: bool) -> Callable[[torch.Tensor], torch.Tensor]:
         return made[id(tensor)]
 
     return moved
-
-
-def named_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Return every parameter and buffer, tied ones under each of their names."""
-    return dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
-
-
-def tied_names(model: nn.Module) -> dict[str, str]:
-    """Return the second names of parameters and buffers that have several, with the first one."""
-    first: dict[int, str] = {}
-    return {
-        name: first[id(value)]
-        for name, value in named_state(model).items()
-        if first.setdefault(id(value), name) != name
-    }

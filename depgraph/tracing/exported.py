@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
 from depgraph.tracing.origin import unwrapped
 from depgraph.tracing.program import Leaf, Source
+from depgraph.tracing.state import State
 
 _KINDS: dict[InputKind, Literal["parameter", "buffer", "constant"]] = {
     InputKind.PARAMETER: "parameter",
@@ -57,19 +58,21 @@ def functional(program: ExportedProgram) -> ExportedProgram:
     Regions with settings of their own (autocast) are run node by node while they are dissolved, so that each node keeps
     its module and its line.
     """
-    for node in program.graph.nodes:
-        if node.op == "get_attr" and any("wrap_with" in str(user.target) for user in node.users):
-            region = getattr(program.graph_module, node.target)
+    regions = [
+        getattr(program.graph_module, node.target)
+        for node in program.graph.nodes
+        if node.op == "get_attr" and any("wrap_with" in str(user.target) for user in node.users)
+    ]
+    try:
+        for region in regions:
             region.forward = fx.Interpreter(region).run
-    return program.run_decompositions({})
+        return program.run_decompositions({})
+    finally:
+        for region in regions:
+            vars(region).pop("forward", None)
 
 
-def read(
-    exported: ExportedProgram,
-    inputs: Sequence[Leaf],
-    values: Mapping[str, torch.Tensor],
-    tied: Mapping[str, str],
-) -> Reading:
+def read(exported: ExportedProgram, inputs: Sequence[Leaf], state: State) -> Reading:
     """Return the graph of a functional exported program with the meaning of its placeholders and outputs.
 
     Parameters
@@ -78,47 +81,47 @@ def read(
         Made functional; its graph module is taken over.
     inputs : sequence of Leaf
         What its tensor inputs stand for.
-    values : mapping
-        Dotted names of parameters and buffers to their real values.
-    tied : mapping
-        Second names of tied parameters and buffers to the names that stay.
+    state : State
+        What its parameters and buffers stand for.
     """
     module = exported.graph_module
     graph, signature = module.graph, exported.graph_signature
     placeholders = {node.name: node for node in graph.nodes if node.op == "placeholder"}
-    written = {spec.target for spec in signature.output_specs if spec.kind is not OutputKind.USER_OUTPUT}
+    written = {
+        state.first_name(unwrapped(spec.target))
+        for spec in signature.output_specs
+        if spec.kind is not OutputKind.USER_OUTPUT and spec.target is not None
+    }
     leaves = iter(inputs)
     sources: dict[str, Source] = {}
-    canonical: dict[str, fx.Node] = {}
+    first: dict[str, fx.Node] = {}
     for spec in signature.input_specs:
         node = placeholders[spec.arg.name]
-        if spec.kind is InputKind.USER_INPUT:
-            if isinstance(spec.arg, TensorArgument):
-                leaf = next(leaves)
-                sources[node.name] = Source("input", leaf.name, leaf.value, node.name in written)
-            continue
+        if spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument):
+            leaf = next(leaves)
+            sources[node.name] = Source("input", leaf.name, leaf.value, node.name in written)
         if spec.kind not in _KINDS or spec.target is None:
             continue
-        name = unwrapped(spec.target)
-        held = values.get(name)
-        if held is None:
-            held = exported.constants.get(spec.target, exported.state_dict.get(spec.target))
-        assert isinstance(held, torch.Tensor)
-        first = tied.get(name, name)
-        mutated = spec.target in written or any(w and tied.get(unwrapped(w)) == first for w in written)
-        if first in canonical:
-            node.replace_all_uses_with(canonical[first])
+        name = state.first_name(unwrapped(spec.target))
+        if name in first:
+            node.replace_all_uses_with(first[name])
             graph.erase_node(node)
-        else:
-            canonical[first] = node
-            sources[node.name] = Source(_KINDS[spec.kind], first, held, mutated)
-    reading = Reading(graph, module, sources, *_outputs(exported, graph))
+            continue
+        first[name] = node
+        kind = "parameter" if name in state.parameters else _KINDS[spec.kind]
+        value = state.values.get(name)
+        if value is None:
+            value = exported.constants.get(spec.target, exported.state_dict.get(spec.target))
+        assert isinstance(value, torch.Tensor)
+        shown = "" if "lifted_tensor" in name and name not in state.values else name
+        sources[node.name] = Source(kind, shown, value, name in written)
+    reading = Reading(graph, module, sources, *_outputs(exported, graph, state))
     reading.prune()
     return reading
 
 
 def _outputs(
-    exported: ExportedProgram, graph: fx.Graph
+    exported: ExportedProgram, graph: fx.Graph, state: State
 ) -> tuple[list[fx.Node | torch.Tensor], dict[str, fx.Node]]:
     results: list[fx.Node | torch.Tensor] = []
     updates: dict[str, fx.Node] = {}
@@ -127,5 +130,5 @@ def _outputs(
         if spec.kind is OutputKind.USER_OUTPUT and isinstance(value, (fx.Node, torch.Tensor)):
             results.append(value)
         elif spec.kind in _STATE and spec.target is not None and isinstance(value, fx.Node):
-            updates[unwrapped(spec.target)] = value
+            updates[state.first_name(unwrapped(spec.target))] = value
     return results, updates

@@ -10,7 +10,7 @@ import torch
 
 from depgraph.errors import TracingError
 from depgraph.tracing.program import Leaf
-from depgraph.tracing.structure import Path, tensors_in
+from depgraph.tracing.structure import Found, Path, tensors_in
 
 
 def arguments_of(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Path, Any]]:
@@ -63,17 +63,21 @@ def dotted(path: Path) -> str:
     return ".".join(str(key) for key in path)
 
 
-def input_leaves(arguments: Sequence[tuple[Path, Any]]) -> list[Leaf]:
-    """Return a leaf for each tensor among the arguments; its index among them is an alias."""
+def tensors_of(arguments: Sequence[tuple[Path, Any]]) -> list[Found]:
+    """Return every tensor among arguments, with the path that begins with that of its argument."""
+    return [Found((*path, *inner), tensor) for path, value in arguments for inner, tensor in tensors_in(value)]
+
+
+def input_leaves(tensors: Sequence[Found]) -> list[Leaf]:
+    """Return a leaf for each input tensor; its index among them is an alias."""
     leaves: list[Leaf] = []
     taken: set[str] = set()
-    for path, argument in arguments:
-        for inner, tensor in tensors_in(argument):
-            name = dotted((*path, *inner))
-            if name in taken:  # keys that contain dots
-                name += f"#{len(leaves)}"
-            taken.add(name)
-            leaves.append(Leaf(name, (len(leaves),), tensor))
+    for path, tensor in tensors:
+        name = dotted(path)
+        if name in taken:  # keys that contain dots
+            name += f"#{len(leaves)}"
+        taken.add(name)
+        leaves.append(Leaf(name, (len(leaves),), tensor))
     return leaves
 
 

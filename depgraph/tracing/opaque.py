@@ -91,6 +91,7 @@ def can_stand_in(node: fx.Node) -> bool:
     returned = pytree.tree_leaves(node.meta.get("val"))
     return (
         bool(returned)
+        and is_static(returned)
         and all(isinstance(value, torch.Tensor) for value in returned)
         and all(result.alias_info is None for result in target._schema.returns)
     )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import fx
 
-WRAPPED = "model"
+WRAPPED = "_depgraph_model"
 """Attribute under which the user's model hangs in what is exported; no name that leaves this layer shows it."""
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)

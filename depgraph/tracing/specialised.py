@@ -33,14 +33,14 @@ class Recording:
     line : torch.fx.GraphModule
         The operations in the order in which they ran, from parameters, buffers and inputs to what the wrapper returned
         and the tensors of ``escapes``.
-    state : list of str
-        Names of the parameters and buffers it takes.
+    state : dict
+        Names and values of the parameters and buffers it takes.
     escapes : list of Escape
         The values that left the graph.
     """
 
     line: fx.GraphModule
-    state: list[str]
+    state: dict[str, torch.Tensor]
     escapes: list[Escape]
 
 
@@ -54,7 +54,8 @@ def record(flat: Flat, tensors: Sequence[torch.Tensor]) -> Recording:
 
 
 def _record(flat: Flat, tensors: Sequence[torch.Tensor], *, composite: bool) -> tuple[Recording, bool]:
-    held = {name: value.detach().clone() for name, value in [*flat.named_parameters(), *flat.named_buffers()]}
+    given = dict(flat.named_parameters()) | dict(flat.named_buffers())
+    held = {name: value.detach().clone() for name, value in given.items()}
     watch = Watch()
 
     def run(*values: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -67,14 +68,18 @@ def _record(flat: Flat, tensors: Sequence[torch.Tensor], *, composite: bool) -> 
     line = make_fx(
         run, tracing_mode="real", pre_dispatch=composite, record_module_stack=True, _error_on_data_dependent_ops=False
     )(*held.values(), *tensors)
-    return Recording(line, list(held), watch.escapes + note_operations(line.graph)), watch.transformed
+    return Recording(line, given, watch.escapes + note_operations(line.graph)), watch.transformed
 
 
-def exported(recording: Recording, state: Mapping[str, torch.Tensor], tensors: Sequence[torch.Tensor]) -> ExportedProgram:
-    """Export what was run, with these parameters and buffers."""
+def exported(line: fx.GraphModule, state: Mapping[str, torch.Tensor], tensors: Sequence[Any]) -> ExportedProgram:
+    """Export a straight line with parameters and buffers of these names and values.
+
+    The line takes them as its first arguments or, where it takes only the others, gets them by their names.
+    """
     stand_ins = StandIns()
-    straight = _Straight(_Replay(recording.line, stand_ins), {name: state[name] for name in recording.state})
-    program = export(straight, tuple(tensors), strict=False).run_decompositions({})
+    straight = _Straight(_Replay(line, stand_ins), state, tensors)
+    program = export(straight, tuple(t for t in tensors if isinstance(t, torch.Tensor)), strict=False)
+    program = program.run_decompositions({})
     stand_ins.put_back(program.graph_module)
     return program
 
@@ -82,10 +87,10 @@ def exported(recording: Recording, state: Mapping[str, torch.Tensor], tensors: S
 class _Straight(nn.Module):
     """The straight line as a module, with parameters and buffers under the names they have in the model."""
 
-    def __init__(self, replay: _Replay, state: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, replay: _Replay, state: Mapping[str, torch.Tensor], inputs: Sequence[Any]) -> None:
         super().__init__()
         self._names = list(state)
-        self._replay = (replay,)
+        self._fixed = (replay, inputs)
         for name, value in state.items():
             *path, last = name.split(".")
             owner: nn.Module = self
@@ -99,9 +104,16 @@ class _Straight(nn.Module):
                 owner.register_buffer(last, value)
 
     def forward(self, *tensors: torch.Tensor) -> Any:
-        state = [getattr(self.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in self._names]
+        replay, inputs = self._fixed
+        for name in self._names:
+            owner, _, last = name.rpartition(".")
+            replay.state[name] = getattr(self.get_submodule(owner), last)
+        given = iter(tensors)
+        values = [next(given) if isinstance(value, torch.Tensor) else value for value in inputs]
+        if len(replay.graph.find_nodes(op="placeholder")) > len(values):
+            values = [*replay.state.values(), *values]
         with preserve_node_meta():
-            return self._replay[0].run(*state, *tensors, enable_io_processing=False)
+            return replay.run(*values, enable_io_processing=False)
 
 
 class _Replay(fx.Interpreter):
@@ -110,6 +122,10 @@ class _Replay(fx.Interpreter):
     def __init__(self, line: fx.GraphModule, stand_ins: StandIns) -> None:
         super().__init__(line)
         self.stand_ins = stand_ins
+        self.state: dict[str, torch.Tensor] = {}
+
+    def fetch_attr(self, target: str) -> Any:
+        return self.state[target] if target in self.state else super().fetch_attr(target)
 
     def run_node(self, n: fx.Node) -> Any:
         if n.op != "call_function" or not can_stand_in(n):
