@@ -43,7 +43,10 @@ from depgraph.rules.values import KNOWN, Value, compress, core, forget, known, r
 )
 def move(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Do to the codes, and to the known values, what the operator does to the data."""
-    codes = call.op(*swap(args, lambda v: v.codes), **swap(kwargs, lambda v: v.codes))
+    try:
+        codes = call.op(*swap(args, lambda v: v.codes), **swap(kwargs, lambda v: v.codes))
+    except NotImplementedError:  # a kernel for floats only: they hold every code exactly
+        codes = call.op(*swap(args, lambda v: v.codes.double()), **swap(kwargs, lambda v: v.codes.double())).long()
     values = None
     if any_known(args):
         dtype = call.dtype
@@ -70,7 +73,7 @@ def view(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 @rule("view", "reshape", "_unsafe_view", "_reshape_alias", "flatten", "unflatten", "view_as", "reshape_as", "ravel")
-@rule("squeeze", "unsqueeze", "view_copy")
+@rule("squeeze", "unsqueeze", "view_copy", valueless=True)
 def same_order(call: Call, value: Value, *args: Any, **kwargs: Any) -> Value:
     """Keep the row-major order of the elements and change the shape."""
     if value.dtype != call.dtype:  # view.dtype
@@ -146,7 +149,7 @@ def constant_pad(call: Call, value: Value, pad: list[int], fill: Any = 0) -> Val
     return value.over(compress(codes), torch.constant_pad_nd(value.values(), pad, fill))
 
 
-@rule("as_strided", "as_strided_copy")
+@rule("as_strided", "as_strided_copy", valueless=True)
 def as_strided(call: Call, value: Value, size: list[int], stride: list[int], offset: int | None = None) -> Value:
     """Read the storage in the order that the tensor itself is laid out in."""
     layout = call.layout(0)

@@ -15,7 +15,6 @@ from depgraph.rules.call import Call, Read
 from depgraph.rules.registry import rule
 from depgraph.rules.values import KNOWN, Value, forget, known
 
-
 PACKED = "the lengths of a packed sequence decide which steps are taken"
 
 

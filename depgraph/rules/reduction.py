@@ -29,7 +29,7 @@ def axes_of(dim: Any, ndim: int) -> list[int]:
 def gathered(codes: Tensor, axes: list[int], keep: bool) -> Tensor:
     """Move axes to the end; with ``keep``, leave axes of length 1 in their place."""
     rest = [axis for axis in range(codes.ndim) if axis not in axes]
-    moved = codes.permute(*rest, *axes)
+    moved = codes.permute((*rest, *axes))
     if keep:
         for axis in axes:
             moved = moved.unsqueeze(axis)

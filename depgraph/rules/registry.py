@@ -29,7 +29,8 @@ def rule(*names: str, contraction: bool = False, valueless: bool = False) -> Cal
     contraction : bool
         Whether these operators multiply and sum.
     valueless : bool
-        Whether the result depends on no argument's values: it need not be run where they are known.
+        Whether the operator is not to be run on known values: because it does not depend on them, or because it depends
+        on how they are laid out in memory.
     """
 
     def enter(function: F) -> F:

@@ -66,13 +66,27 @@ def _decompose(op: Any, key: tuple[Any, ...], spec: Any) -> fx.GraphModule:
     with FakeTensorMode(allow_non_fake_inputs=True):
         inputs = [torch.empty(p[0], dtype=p[1]) for p in key if not isinstance(p, _Constant)]
     try:
-        with torch.no_grad():
-            module: fx.GraphModule = make_fx(
-                torch.func.functionalize(run, remove="mutations"), decomposition_table=table, tracing_mode="fake"
-            )(*inputs)
+        module = _traced(run, inputs, table)
+        if _mutations(module):
+            # What the decomposition itself writes to was out of functionalize's sight: now it is in the open.
+            module = _traced(module, inputs, {})
     except Exception as error:  # whatever a decomposition does that needs values: we only learn that it cannot be used
         raise UndecomposableError(str(error)) from error
     module.graph.eliminate_dead_code()
+    if mutations := _mutations(module):
+        raise UndecomposableError(f"the decomposition of {op} writes to tensors: {mutations[0]}")
     if any(node.target is op for node in module.graph.nodes):
         raise UndecomposableError(f"{op} has no decomposition")
     return module
+
+
+def _traced(function: Any, inputs: list[Any], table: dict[Any, Any]) -> fx.GraphModule:
+    functional = torch.func.functionalize(function, remove="mutations")
+    with torch.no_grad():
+        module: fx.GraphModule = make_fx(functional, decomposition_table=table, tracing_mode="fake")(*inputs)
+    return module
+
+
+def _mutations(module: fx.GraphModule) -> list[fx.Node]:
+    """Return the nodes that write to a tensor."""
+    return [n for n in module.graph.nodes if isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable]

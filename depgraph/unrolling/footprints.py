@@ -86,7 +86,7 @@ def rows(codes: Array, dead: Array | None, boundaries: IntArray) -> Footprint:
     ascending = _ascending(codes, strictly=dead is not None)
     outer = np.broadcast_shapes(codes.shape[:-1], () if dead is None else dead.shape[:-1])
     count, width = math.prod(outer), codes.shape[-1]
-    step = max(1, CHUNK // width)
+    step = max(1, CHUNK // max(1, width))
     parts: list[Runs] = []
     generic = np.zeros(count, bool)
     shared = codes.reshape(-1, width) if codes.size == width else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from depgraph.rules.call import Read
 from depgraph.rules.elementwise import tensors_in
@@ -115,4 +116,8 @@ def run(op: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     kwargs.pop("pin_memory", None)
     args = [torch.device("cpu") if isinstance(a, torch.device) else a for a in args]
     with torch.no_grad():
-        return op(*args, **kwargs)
+        try:
+            return op(*args, **kwargs)
+        except RuntimeError:  # known values may be laid out in memory in ways that the model's own tensors are not
+            args, kwargs = pytree.tree_map_only(Tensor, Tensor.contiguous, (args, kwargs))
+            return op(*args, **kwargs)

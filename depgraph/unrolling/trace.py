@@ -184,7 +184,7 @@ class _Unrolling:
             axes = self.varying(value)
         rest = [axis for axis in range(value.ndim) if axis not in axes]
         grid = tuple(value.shape[axis] for axis in axes)
-        sets = footprint(Read(value.codes.permute(*axes, *rest), len(rest)), len(axes), self.builder.boundaries)
+        sets = footprint(Read(value.codes.permute((*axes, *rest)), len(rest)), len(axes), self.builder.boundaries)
         everyone = np.arange(int(np.prod(grid, dtype=np.int64)))
         return Terminal(leaf.name, tuple(value.shape), axes, sets.of(everyone, grid))
 
