@@ -11,7 +11,7 @@ import graphviz
 
 from depgraph.rendering import style
 from depgraph.rendering.sheet import Box
-from depgraph.rendering.text import literal, short
+from depgraph.rendering.text import label, short
 
 # A number says nothing without the name of the list it counts in: "layers.0" is one step of the path.
 _STEP = re.compile(r"\.(?!\d+(?:\.|$))")
@@ -46,5 +46,5 @@ class Frame:
                 (replace(item, label=(*item.label, short(name, LONGEST_NAME))) if named else item).draw(on)
             else:
                 with on.subgraph(name=f"cluster{next(iter(numbers))}") as inner:
-                    inner.attr("graph", label=literal(short(name, LONGEST_NAME), end="\\l"), **style.CLUSTER)
+                    inner.attr("graph", label=label(short(name, LONGEST_NAME), end="\\l"), **style.CLUSTER)
                     item.draw(inner, numbers)

@@ -17,7 +17,7 @@ from depgraph.rendering.layered import Layered
 from depgraph.rendering.modules import Frame
 from depgraph.rendering.sheet import Box, EdgeStyle, layered_sheet, text_width
 from depgraph.rendering.style import Attributes
-from depgraph.rendering.text import literal, plain, short
+from depgraph.rendering.text import plain, short, tooltip
 
 LONGEST_NAME, FONT_SIZE, LINE = 36, 11.0, 14.0
 MANY_RANKS, MOST_RANKS = 2_000, 10_000
@@ -55,8 +55,7 @@ def operation_dot(graph: DependencyGraph, title: str | None, highlight: Highligh
     caption = style.caption(title, _size(graph), style.legend(highlight.caption(), graph.operations))
     depth = depths(dag)
     depth = np.append(depth, np.full(len(boxes) - dag.nodes, depth.max(initial=0) + 1))
-    inner = reader < dag.nodes
-    ranks = int((depth[reader] - depth[read])[inner].sum())
+    ranks = int((depth[reader] - depth[read]).sum())
     if ranks <= MOST_RANKS:
         effort = HURRY if ranks > MANY_RANKS else {}
         return _framed_sheet(caption, boxes, read, reader, look, effort)
@@ -85,8 +84,8 @@ def _framed_sheet(
         frame.add(box)
     frame.draw(dot)
     for u, v in zip(read.tolist(), reader.tolist(), strict=True):
-        tooltip = literal(f"{boxes[u].label[0]} → {boxes[v].label[0]}")
-        dot.edge(boxes[u].name, boxes[v].name, tooltip=tooltip, **look(u, v))
+        ends = tooltip(f"{boxes[u].label[0]} → {boxes[v].label[0]}")
+        dot.edge(boxes[u].name, boxes[v].name, tooltip=ends, **look(u, v))
     return str(dot.source)
 
 
@@ -112,16 +111,16 @@ def _operations(graph: DependencyGraph, highlight: Highlight, first: int) -> Ite
     for number, operation in enumerate(graph.operations):
         count, share = operation.stop - operation.start, int(highlight.shares[number])
         label = short(operation.name, LONGEST_NAME) + _times(count) + (" ↻" if recurrent[number] else "")
-        tooltip = (
+        told = (
             plain(operation.name) + _times(count),
             plain(operation.module),
             plain(operation.source),
-            f"{share:,} of the critical path's {len(highlight.nodes):,} steps" if share else "",
+            f"critical path: {share:,} of {len(highlight.nodes):,} steps" if share else "",
             "its nodes read each other" if recurrent[number] else "",
         )
         look = style.operation_style(operation.contraction, share > 0) | {"shape": "box"}
         look["style"] = "rounded,filled"
-        lines = tuple(line for line in tooltip if line)
+        lines = tuple(line for line in told if line)
         yield Box(f"n{first + number}", (label,), lines, attributes=look, module=plain(operation.module))
 
 

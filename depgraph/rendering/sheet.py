@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import graphviz
 import numpy as np
 
-from depgraph.rendering import style
+from depgraph.rendering import style, text
 from depgraph.rendering.layered import Layered, place, splines
 from depgraph.rendering.style import Attributes
-from depgraph.rendering.text import literal
 
 MARGIN, LABEL_SIZE = 16.0, 9.0
 WIDEST = 0.62  # of the font size: an average letter, with room to spare
@@ -45,8 +44,8 @@ class Box:
 
     def draw(self, on: graphviz.Digraph, **more: str) -> None:
         """Add the box to a drawing."""
-        shown = {"tooltip": literal(*self.tooltip)} | self.attributes | more
-        on.node(self.name, literal(*self.label), **shown)
+        shown = {"tooltip": text.tooltip(*self.tooltip)} | self.attributes | more
+        on.node(self.name, text.label(*self.label), **shown)
 
 
 EdgeStyle = Callable[[int, int], Attributes]
@@ -87,12 +86,12 @@ def layered_sheet(caption: str, boxes: Sequence[Box], given: Layered, edges: Edg
             continue
         dot.node(
             f"row{number}",
-            literal(label, end="\\r"),
+            text.label(label, end="\\r"),
             shape="plaintext",
             style="",
             fontsize=f"{LABEL_SIZE:g}",
             fontcolor=style.FAINT,
-            tooltip=literal(label),
+            tooltip=text.tooltip(text.plain(label)),
             width=_inches(wide),
             height="0.2",
             pos=_point(left - wide / 2, where[number]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from depgraph.dag.graph import Operation
-from depgraph.rendering.text import literal, plain
+from depgraph.rendering.text import label, plain
 
 FONT = "Helvetica"  # a lone name: of a list, Graphviz does not know how wide its letters are
 TEXT, FAINT, LINE = "#0f172a", "#475569", "#64748b"
@@ -68,4 +68,4 @@ def legend(critical: str, operations: Iterable[Operation]) -> str:
 
 def caption(title: str | None, *lines: str) -> str:
     """Return the graph's label: its title, and below it what the drawing shows."""
-    return literal(*(plain(line) for line in (title, *lines) if line), end="\\l")
+    return label(*(plain(line) for line in (title, *lines) if line), end="\\l")

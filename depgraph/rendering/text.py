@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import graphviz
 
@@ -22,8 +23,8 @@ def short(text: object, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-def literal(*lines: str, end: str = "\\n") -> str:
-    r"""Return a DOT string that shows exactly these lines.
+def label(*lines: str, end: str = "\\n") -> str:
+    r"""Return a DOT label that shows exactly these lines.
 
     Graphviz reads ``\N`` as the name of the node, ``&lt;`` as a sign and ``<b>`` as markup; in here they are text.
 
@@ -33,6 +34,14 @@ def literal(*lines: str, end: str = "\\n") -> str:
     end : {"\\n", "\\l", "\\r"}
         How the lines are justified: centred, left, right.
     """
-    escaped = [line.replace("\\", "\\\\").replace("&", "&amp;") for line in lines]
-    shown: str = graphviz.nohtml(end.join(escaped) + (end if end != "\\n" else ""))
-    return shown
+    return _escaped(lines, "\\\\", end) if end == "\\n" else _escaped((*lines, ""), "\\\\", end)
+
+
+def tooltip(*lines: str) -> str:
+    """Return a DOT tooltip that shows exactly these lines; Graphviz undoes backslashes twice in there."""
+    return _escaped(lines, "\\\\\\\\", "\\n")
+
+
+def _escaped(lines: Iterable[str], backslash: str, end: str) -> str:
+    text: str = graphviz.nohtml(end.join(line.replace("\\", backslash).replace("&", "&amp;") for line in lines))
+    return text
