@@ -65,6 +65,8 @@ def footprint(read: Read, rank: int, boundaries: IntArray) -> Footprint:
     width = codes.shape[rank:]
     if dead is not None:
         width = torch.broadcast_shapes(width, dead.shape[rank:])
+    if math.prod(width) == 0:
+        return Footprint(np.full((1,) * rank, -1), None, None)
     if math.prod(width) == 1:
         codes = codes.reshape(codes.shape[:rank])
         if dead is not None:
@@ -86,7 +88,7 @@ def rows(codes: Array, dead: Array | None, boundaries: IntArray) -> Footprint:
     ascending = _ascending(codes, strictly=dead is not None)
     outer = np.broadcast_shapes(codes.shape[:-1], () if dead is None else dead.shape[:-1])
     count, width = math.prod(outer), codes.shape[-1]
-    step = max(1, CHUNK // max(1, width))
+    step = max(1, CHUNK // width)
     parts: list[Runs] = []
     generic = np.zeros(count, bool)
     shared = codes.reshape(-1, width) if codes.size == width else None
