@@ -37,7 +37,11 @@ def traced(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
         step("Tracing")
         try:
             graph = depgraph.trace(
-                loaded.module, loaded.args, loaded.kwargs, positions=loaded.positions, known=request.known or None
+                loaded.program or loaded.module,
+                loaded.args,
+                loaded.kwargs,
+                positions=loaded.positions,
+                known=request.known or None,
             )
         except depgraph.PositionError:
             raise

@@ -4,6 +4,8 @@ import json
 import re
 
 import pytest
+import torch
+from torch import nn
 
 NODE = {"op", "position", "module", "source"}
 TERMINAL = {"shape", "positions", "count"}
@@ -124,6 +126,15 @@ class TestChoices:
     def test_input(self, answer, fixtures):
         numbers = answer("analyze", fixtures / "rnn.py", "--input", "x=1,7,32")
         assert (numbers["inputs"]["x"]["shape"], numbers["work"]) == ([1, 7, 32], 7)
+
+    def test_an_exported_program(self, answer, run, write, tmp_path):
+        write("")
+        program = torch.export.export(nn.Conv1d(4, 4, 3, padding=1).eval(), (torch.ones(1, 4, 6),))
+        torch.export.save(program, tmp_path / "cnn.pt2")
+        numbers = answer("analyze", "cnn.pt2")
+        assert (numbers["model"], numbers["work"], numbers["paths"][0]["unreachable"]) == ("cnn.pt2", 6, 20)
+        assert answer("analyze", "cnn.pt2", "--input", "input=1,4,6")["graph"] == numbers["graph"]
+        assert "cnn.pt2: exported program, in eval mode" in run("analyze", "cnn.pt2").stdout
 
     def test_known(self, answer, write):
         write(

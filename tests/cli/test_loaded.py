@@ -119,7 +119,25 @@ class TestExportedProgram:
         assert loaded.module(*loaded.args).shape == (2, 3)
 
     def test_takes_others(self, program):
-        assert load(request(program, inputs=["input=2,3"])).kwargs["input"].shape == (2, 3)
+        assert [value.shape for value in load(request(program, inputs=["input=2,3"])).args] == [(2, 3)]
+
+    def test_keeps_keyword_arguments_apart(self, write):
+        write(
+            """
+            class Net(nn.Module):
+                def forward(self, x, scale=None, *, shift):
+                    return x * scale + shift
+
+            model = torch.export.export(Net(), (torch.ones(2),), {"shift": torch.ones(2), "scale": torch.ones(2)})
+            """
+        )
+        loaded = load(request(inputs=["shift=2", "scale=2", "x=2"]))
+        assert (len(loaded.args), set(loaded.kwargs)) == (1, {"scale", "shift"})
+        assert loaded.kind == "exported program"
+
+    def test_has_its_mode(self, program):
+        with pytest.raises(LoadError, match=r"--train needs a model file: net.* is an exported program"):
+            load(request(program, train=True))
 
     def test_in_a_model_file(self, write):
         write("model = torch.export.export(nn.Linear(3, 3), (torch.ones(2, 3),))")

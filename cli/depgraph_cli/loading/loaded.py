@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,9 @@ class Loaded:
     name : str
         The TARGET as it was given.
     module : torch.nn.Module
+        What runs.
+    program : torch.export.ExportedProgram or None
+        What the module was made from, where it was exported before.
     args, kwargs : tuple, dict
         What forward is called with.
     positions : dict or None
@@ -37,9 +39,15 @@ class Loaded:
 
     name: str
     module: nn.Module
+    program: ExportedProgram | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     positions: dict[str | int, Any] | None
+
+    @property
+    def kind(self) -> str:
+        """What the model is, in a word or two."""
+        return type(self.module).__name__ if self.program is None else "exported program"
 
 
 def load(request: Request) -> Loaded:
@@ -55,10 +63,10 @@ def load(request: Request) -> Loaded:
     torch.manual_seed(0)  # The same inputs every time, where a file draws them at random.
     target = parse(request.target)
     where = shown(target.file) if target.file else target.module
+    positions, offered = None, None
     if target.exported:
         assert target.file is not None
-        module, offered = _opened(_read_program(target.file))
-        positions = None
+        model: nn.Module | ExportedProgram = _read_program(target.file)
         if request.n is not None:
             raise LoadError(
                 f"--n {request.n} needs a model file: an exported program has the sizes it was exported with."
@@ -66,17 +74,24 @@ def load(request: Request) -> Loaded:
     else:
         namespace = run_file(target.file) if target.file else import_module(target.module)
         model = find_model(namespace, target.attribute, where)
-        offered = None
-        if isinstance(model, torch.export.ExportedProgram):
-            module, offered = _opened(model)
-        else:
-            module = getattr(model, "_orig_mod", model)  # What torch.compile wrapped.
-            _set_mode(module, request.train)
         positions = _positions(namespace, where)
         if not request.inputs:
-            offered = from_file(namespace, request.n, where) or offered
+            offered = from_file(namespace, request.n, where)
+    program = model if isinstance(model, torch.export.ExportedProgram) else None
+    module: nn.Module
+    if isinstance(model, torch.export.ExportedProgram):
+        if request.train:
+            raise LoadError(f"--train needs a model file: {where} is an exported program, which keeps its mode.")
+        module = model.module()
+        if offered is None and model.example_inputs is not None:
+            offered = tuple(model.example_inputs[0]), dict(model.example_inputs[1])
+    else:
+        module = getattr(model, "_orig_mod", model)  # What torch.compile wrapped.
+        module.train(request.train)
     args, kwargs = _inputs(module, offered, request, where)
-    return Loaded(target.text, module, args, kwargs, request.positions or positions)
+    if program is not None:
+        args, kwargs = _arranged(program, module, args, kwargs)
+    return Loaded(target.text, module, program, args, kwargs, request.positions or positions)
 
 
 def _inputs(module: nn.Module, offered: Inputs | None, request: Request, where: str) -> Inputs:
@@ -107,11 +122,6 @@ def _positions(namespace: object, where: str) -> dict[str | int, Any] | None:
     return dict(value)
 
 
-def _set_mode(module: nn.Module, train: bool) -> None:
-    with contextlib.suppress(NotImplementedError):  # The module of an exported program keeps its mode.
-        module.train(train)
-
-
 def _read_program(file: Path) -> ExportedProgram:
     import torch
 
@@ -123,10 +133,9 @@ def _read_program(file: Path) -> ExportedProgram:
         ) from error
 
 
-def _opened(program: ExportedProgram) -> tuple[nn.Module, Inputs | None]:
-    """Return an exported program as a module, with the inputs it was exported with, where it kept them."""
-    module = program.module()
-    for part in module.modules():
-        part.training = False  # It has no mode to switch.
-    example = program.example_inputs
-    return module, None if example is None else (tuple(example[0]), dict(example[1]))
+def _arranged(program: ExportedProgram, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Inputs:
+    """Return the arguments divided into positional and keyword ones as they were when the program was exported."""
+    given = signature(module).bind(*args, **kwargs).arguments
+    positional = len(program.call_spec.in_spec.child(0).children()) if program.call_spec.in_spec else len(args)
+    values = list(given.items())
+    return tuple(value for _, value in values[:positional]), dict(values[positional:])

@@ -18,10 +18,10 @@ _LISTED = 12
 """Rows in a list before it is cut short."""
 
 
-def report(summary: dict[str, Any], graph: DependencyGraph, class_name: str, inferred: bool) -> None:
+def report(summary: dict[str, Any], graph: DependencyGraph, kind: str, inferred: bool) -> None:
     """Print the numbers of `summarise`, and what else the graph knows."""
     out = console()
-    _head(out, summary, graph, class_name, inferred)
+    _head(out, summary, graph, kind, inferred)
     _totals(out, summary)
     _paths(out, summary)
     _bottleneck(out, summary)
@@ -29,8 +29,8 @@ def report(summary: dict[str, Any], graph: DependencyGraph, class_name: str, inf
     _remarks(out, graph)
 
 
-def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, class_name: str, inferred: bool) -> None:
-    print_line(out, f"{summary['model']}: {class_name}" + (f", in {graph.mode} mode" if graph.mode else ""), "bold")
+def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, kind: str, inferred: bool) -> None:
+    print_line(out, f"{summary['model']}: {kind}" + (f", in {graph.mode} mode" if graph.mode else ""), "bold")
     tracked = [f"{axes(t['positions'])} of {name}" for name, t in summary["inputs"].items() if t["positions"]]
     if tracked:
         print_line(out, f"Tracked: {', '.join(tracked)}" + (" (inferred; --positions overrides)" if inferred else ""))
@@ -38,9 +38,9 @@ def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, class_n
         print_line(out, "Tracked: no axis of any input. Name some with --positions, as in --positions x=1.")
     out.print()
     rows = [
-        (kind if i == 0 else "", name, size(t["shape"]), axes(t["positions"]), t["count"])
-        for kind in ("inputs", "outputs")
-        for i, (name, t) in enumerate(summary[kind].items())
+        (side if i == 0 else "", name, size(t["shape"]), axes(t["positions"]), t["count"])
+        for side in ("inputs", "outputs")
+        for i, (name, t) in enumerate(summary[side].items())
     ]
     print_table(out, ("", "name", "shape", "tracked", "positions"), rows)
 
