@@ -178,7 +178,7 @@ class TestReport:
 
     def test_says_when_nothing_is(self, report, write):
         write("model = nn.Linear(2, 2)\nexample_inputs = torch.ones(3, 2)")
-        assert "Tracked: no axis of any input. Name some with --positions" in report("mymodel.py")
+        assert "Tracked: no axis of any input; --positions names some" in report("mymodel.py")
 
     def test_its_numbers(self, report, fixtures):
         text = report(fixtures / "rnn.py")

@@ -35,7 +35,7 @@ def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, kind: s
     if tracked:
         print_line(out, f"Tracked: {', '.join(tracked)}" + (" (inferred; --positions overrides)" if inferred else ""))
     else:
-        print_line(out, "Tracked: no axis of any input. Name some with --positions, as in --positions x=1.")
+        print_line(out, "Tracked: no axis of any input; --positions names some, as in --positions x=1.")
     out.print()
     rows = [
         (side if i == 0 else "", name, size(t["shape"]), axes(t["positions"]), t["count"])
