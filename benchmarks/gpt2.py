@@ -1,7 +1,7 @@
 """GPT-2 small (12 layers, fused attention, random weights): unrolling, all path lengths, runs and memory.
 
-Every figure is a ratio to something measured in the same process: unrolling to `torch.export`, path lengths to igraph on
-the same graph, the runs stored at 1,024 tokens to those at 256. Needs the ``bench`` extra.
+Every figure is a ratio to something measured in the same process: unrolling to `torch.export`, path lengths to igraph
+on the same graph, the runs stored at 1,024 tokens to those at 256. Needs the ``bench`` extra.
 """
 
 import argparse
