@@ -17,7 +17,7 @@ from depgraph.metrics.select import Selection, endpoint, select
 from depgraph.metrics.sweep import Sweep, Value, with_readers
 from depgraph.metrics.weights import Weight, node_weights
 
-#: Tables alive at the same time stay below this many bytes, and one table about as large as a processor's cache.
+#: Tables alive at the same time stay below this many bytes, and one of usual size fits into a processor's cache.
 _MEMORY, _CACHE = 1 << 29, 1 << 20
 #: Sources are taken at least this many at a time, if memory allows: each pass over the blocks costs time by itself.
 _FEWEST_COLUMNS = 256
@@ -213,7 +213,7 @@ def _columns(sweep: Sweep, wanted: BoolArray, itemsize: int) -> int:
     alive = int((np.cumsum(sizes) - np.cumsum(freed)[:-1]).max())
     runs = int(np.where(wanted, np.diff(sweep.run_bounds), 0).max())
     within_memory = _MEMORY // (itemsize * (alive + 2 * runs))
-    within_cache = _CACHE // (itemsize * int(sizes.max()))
+    within_cache = _CACHE * int(wanted.sum()) // (itemsize * int(sizes.sum()))
     return max(1, min(within_memory, max(within_cache, _FEWEST_COLUMNS)))
 
 
