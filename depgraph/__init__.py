@@ -20,6 +20,7 @@ _HOME = {
     "Parallelism": "depgraph.metrics.parallelism",
     "bottleneck": "depgraph.metrics.bottleneck",
     "Cut": "depgraph.metrics.bottleneck",
+    "state": "depgraph.metrics.bottleneck",
     "render": "depgraph.rendering.render",
     "DepgraphError": "depgraph.errors",
     "GraphError": "depgraph.errors",

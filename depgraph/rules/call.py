@@ -61,7 +61,9 @@ class Call(Protocol):
         GENERIC if it reads anything generic, else KNOWN.
         """
 
-    def steps(self, inputs: Read, state: Sequence[Read], active: Tensor | None = None) -> Tensor:
+    def steps(
+        self, inputs: Read, state: Sequence[Read], active: Tensor | None = None, backwards: bool = False
+    ) -> Tensor:
         """Make a chain of nodes along the first axis and return the codes, (steps, batch).
 
         Parameters
@@ -72,6 +74,8 @@ class Call(Protocol):
             (1, batch, …): what the first step reads besides.
         active : (steps, batch) bool tensor, optional
             False where a step is passed over: the next one reads the one before.
+        backwards : bool
+            Whether the first step is at the last position.
         """
 
     def values(self, codes: Tensor, everywhere: bool = False) -> Tensor | None:

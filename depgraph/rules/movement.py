@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
-from depgraph.rules.elementwise import shifted
+from depgraph.rules.elementwise import shifted, tensors_in
 from depgraph.rules.registry import rule
 from depgraph.rules.values import KNOWN, Value, compress, core, forget, known, reshape, uniform
 
@@ -193,6 +193,9 @@ def factory(call: Call, *args: Any, **kwargs: Any) -> Value:
             return known(torch.tensor(number, dtype=call.dtype).expand(call.shape))
     if "full" in name and not isinstance(args[-1], Value):
         return known(torch.tensor(args[-1], dtype=call.dtype).expand(call.shape))
+    if not all(v.is_known for v in tensors_in(args, kwargs)):  # linspace between tensors
+        result: Value = call.decompose()
+        return result
     kwargs = {k: v for k, v in kwargs.items() if k not in ("device", "pin_memory")}
     values = call.op(*swap(args, lambda v: v.values()), **kwargs)
     return known(values.to(call.dtype))

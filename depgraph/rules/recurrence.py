@@ -38,6 +38,7 @@ def layers(
     """
     directions = 2 if bidirectional else 1
     steps, batch = x.shape[:2]
+    x = x.narrow(-1, 0, 1) if x.stride(-1) == 0 else x
     lasts: list[Tensor] = []
     for layer in range(len(weights) // directions):
         outs = []
@@ -50,7 +51,7 @@ def layers(
                 # A parameter that carries nodes is read by every step, like the input.
                 flat = [w.reshape(-1) for w in extra]
                 sequence = torch.cat([sequence, *(f.expand(steps, batch, -1) for f in flat)], -1)
-            codes = call.steps(Read(sequence, 1), start, on)
+            codes = call.steps(Read(sequence, 1), start, on, backwards=bool(direction))
             lasts.append(final(codes, on))
             outs.append(codes.flip(0) if direction else codes)
         hidden = outs[0].unsqueeze(-1).expand(-1, -1, 1)

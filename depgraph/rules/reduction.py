@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs, tensors_in
@@ -114,6 +115,4 @@ def everything(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Read every element of every argument: what is assumed of an operator nothing is known of."""
     reads = [Read(t.codes, t.ndim) for t in tensors_in(args, kwargs)]
     code = call.nodes((), *reads)
-    metas = call.meta if isinstance(call.meta, (tuple, list)) else [call.meta]
-    values = tuple(Value(forget(code).expand(m.shape), None, m.dtype) for m in metas)
-    return values if isinstance(call.meta, (tuple, list)) else values[0]
+    return pytree.tree_map_only(Tensor, lambda m: Value(forget(code).expand(m.shape), None, m.dtype), call.meta)

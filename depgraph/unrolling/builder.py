@@ -46,6 +46,16 @@ class Builder:
             self._boundaries = np.array(self._blocks[1:], np.int64)
         return self._boundaries
 
+    def mark(self) -> tuple[int, int, int, int]:
+        """Return where the graph stands, for `rewind`."""
+        return self.count, len(self.operations), len(self._blocks), len(self._reads)
+
+    def rewind(self, mark: tuple[int, int, int, int]) -> None:
+        """Forget all nodes made since."""
+        self.count = mark[0]
+        del self.operations[mark[1] :], self._blocks[mark[2] :], self._reads[mark[3] :]
+        self._boundaries = None
+
     def add_input(self, count: int) -> int:
         """Make nodes that read nothing and return the first one's number."""
         start = self.count
@@ -71,7 +81,14 @@ class Builder:
             codes[empty] = _constants(prints, thin)[empty]
         return torch.from_numpy(codes.reshape(thin)).expand(shape)
 
-    def add_steps(self, label: Label, inputs: Read, state: Sequence[Read], active: np.ndarray | None = None) -> Tensor:
+    def add_steps(
+        self,
+        label: Label,
+        inputs: Read,
+        state: Sequence[Read],
+        active: np.ndarray | None = None,
+        backwards: bool = False,
+    ) -> Tensor:
         """Make a chain of nodes along the first axis; see `depgraph.rules.call.Call.steps`."""
         prints = [footprint(inputs, 2, self.boundaries), *(footprint(read, 2, self.boundaries) for read in state)]
         steps, batch = inputs.codes.shape[0], math.prod(inputs.codes.shape[1:2])
@@ -101,7 +118,7 @@ class Builder:
             sizes = sizes[sizes > 0]
             cuts = np.append(self.boundaries, start + np.cumsum(sizes))
             self._append(union(sets).split_at(cuts), sizes.tolist())
-            self._operation(label, start, first, thin)
+            self._operation(label, start, (steps - 1 - step) * wide + column if backwards else first, thin)
         codes = np.where(alive, ids + FIRST, GENERIC)
         return torch.from_numpy(codes).expand(steps, batch)
 
@@ -124,7 +141,7 @@ class Builder:
 
     def _operation(self, label: Label, start: int, first: IntArray, shape: tuple[int, ...]) -> None:
         axes = [axis for axis, size in enumerate(shape) if size > 1]
-        if len(first) == math.prod(shape):
+        if len(first) == math.prod(shape) and bool((first[1:] > first[:-1]).all()):
             grid, coordinates = tuple(shape[axis] for axis in axes), None
         else:
             where = np.unravel_index(first, shape)

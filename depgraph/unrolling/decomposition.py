@@ -89,4 +89,5 @@ def _traced(function: Any, inputs: list[Any], table: dict[Any, Any]) -> fx.Graph
 
 def _mutations(module: fx.GraphModule) -> list[fx.Node]:
     """Return the nodes that write to a tensor."""
-    return [n for n in module.graph.nodes if isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable]
+    nodes = [node for node in module.graph.nodes if isinstance(node.target, torch._ops.OpOverload)]
+    return [node for node in nodes if node.target._schema.is_mutable]

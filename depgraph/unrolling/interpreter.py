@@ -8,7 +8,7 @@ reductions by tag); PyTorch's decomposition of it; and failing all, it is taken 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,9 @@ from depgraph.unrolling.decomposition import UndecomposableError, decompose
 from depgraph.unrolling.invocation import Invocation, NotKnownError, run
 
 Where = Callable[[fx.Node], tuple[str, str]]
+
+#: How a warning about a rule that failed begins.
+FAULT = "please report this fault of depgraph in following"
 
 
 class HoldInputsError(Exception):
@@ -125,23 +128,40 @@ class Interpreter:
             return meta
         if rule not in registry.VALUELESS and not registry.is_random(op) and all(t.is_known for t in tensors):
             return self.fold(call)
-        try:
-            if rule is not None:
-                return rule(call, *args, **kwargs)
-            if is_view(op):
-                return view(call, *args, **kwargs)
-            if torch.Tag.pointwise in op.tags:
-                return elementwise(call, *args, **kwargs)
-            if torch.Tag.reduction in op.tags and tensors:
-                return reduction(call, *args, **kwargs)
-            return self.decomposed(call)
-        except NotKnownError as reason:
-            call.warn(f"{label.name} is taken to read everything it is given: {reason}, and they are not known")
-        except UndecomposableError:
+        mark = self.builder.mark()
+        for way in self.ways(call, rule, bool(tensors)):
+            try:
+                result = way(call, *args, **kwargs)
+                check_shapes(op, result, meta)
+                return result
+            except NotKnownError as reason:
+                call.warn(f"{label.name} is taken to read everything it is given: {reason}, and they are not known")
+                break
+            except UndecomposableError:
+                pass
+            except HoldInputsError:
+                raise
+            except Exception as error:  # a fault of ours: say so, and claim too much rather than too little
+                call.warn(f"{FAULT} {op}: {type(error).__name__}: {error}")
+            self.builder.rewind(mark)
+        else:
             if all(t.is_constant for t in tensors):
-                return _like(meta, lambda m: generic(m.shape, m.dtype))
+                return _like(meta, lambda m: generic(m.shape, m.dtype) if isinstance(m, Tensor) else m)
             call.warn(f"{op} has no rule and does not decompose; it is taken to read everything it is given")
+        self.builder.rewind(mark)
         return everything(call, *args, **kwargs)
+
+    def ways(self, call: Invocation, rule: registry.Rule | None, reads: bool) -> Iterator[registry.Rule]:
+        """Yield how an operator can be followed, best first."""
+        if rule is not None:
+            yield rule
+        elif is_view(call.op):
+            yield view
+        elif torch.Tag.pointwise in call.op.tags:
+            yield elementwise
+        elif torch.Tag.reduction in call.op.tags and reads:
+            yield reduction
+        yield lambda call, *_, **__: self.decomposed(call)
 
     def fold(self, call: Invocation) -> Any:
         """Run an operator all of whose arguments are known."""
@@ -183,6 +203,16 @@ def constant(tensor: Tensor) -> Value:
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     return known(tensor.cpu())
+
+
+def check_shapes(op: Any, result: Any, meta: Any) -> None:
+    """Raise where a rule returns something else than the operator does."""
+    shapes = [
+        [tuple(t.shape) for t in (tree if isinstance(tree, (tuple, list)) else [tree]) if hasattr(t, "shape")]
+        for tree in (result, meta)
+    ]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{op} returns tensors of shapes {shapes[1]}, its rule {shapes[0]}")
 
 
 def is_view(op: Any) -> bool:

@@ -71,9 +71,13 @@ class Invocation:
         """Make the nodes of one operation and return the codes of its output."""
         return self.interpreter.builder.add(self.label, shape, reads)
 
-    def steps(self, inputs: Read, state: Sequence[Read], active: Tensor | None = None) -> Tensor:
+    def steps(
+        self, inputs: Read, state: Sequence[Read], active: Tensor | None = None, backwards: bool = False
+    ) -> Tensor:
         """Make a chain of nodes along the first axis and return the codes."""
-        return self.interpreter.builder.add_steps(self.label, inputs, state, None if active is None else active.numpy())
+        return self.interpreter.builder.add_steps(
+            self.label, inputs, state, None if active is None else active.numpy(), backwards
+        )
 
     def values(self, codes: Tensor, everywhere: bool = False) -> Tensor | None:
         """Return the operator's values, by running it on what is known, where any of ``codes`` is KNOWN."""

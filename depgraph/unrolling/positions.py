@@ -144,14 +144,25 @@ def infer(program: Program, leaf: Leaf) -> tuple[int, ...]:
     return (1,) if value.ndim >= 2 else ()
 
 
+# Operations that keep every axis where it is: what reads their result is what reads the input.
+_KEEPS_AXES = frozenset(
+    ("constant_pad_nd", "pad", "clone", "contiguous", "detach", "alias", "_to_copy", "to", "dropout")
+)
+
+
 def first_consumer(program: Program, name: str) -> fx.Node | None:
-    """Return the first operation that reads an input."""
+    """Return the first operation that reads an input, be it padded, copied or cast before."""
+    carriers: set[fx.Node] = set()
     for node in program.graph.nodes:
-        for read in node.all_input_nodes:
-            source = program.sources.get(read.name) if read.op == "placeholder" else None
-            if source is not None and source.kind == "input" and source.name == name and node.op == "call_function":
+        source = program.sources.get(node.name) if node.op == "placeholder" else None
+        if source is not None and source.kind == "input" and source.name == name:
+            carriers.add(node)
+        elif node.op == "call_function" and not carriers.isdisjoint(node.all_input_nodes):
+            schema = getattr(node.target, "_schema", None)
+            if schema is None or schema.name.partition("::")[2] not in _KEEPS_AXES:
                 found: fx.Node = node
                 return found
+            carriers.add(node)
     return None
 
 
