@@ -24,7 +24,9 @@ from depgraph.tracing.wrapper import Call, Flat
 
 
 def capture(
-    model: nn.Module | ExportedProgram, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    model: nn.Module | ExportedProgram,
+    args: tuple[Any, ...] | torch.Tensor = (),
+    kwargs: dict[str, Any] | None = None,
 ) -> Program:
     """Return the functional graph of a model for example arguments, with names.
 
@@ -33,7 +35,8 @@ def capture(
     model : torch.nn.Module or torch.export.ExportedProgram
         A module is traced in the mode it is in; a copy of it, and the module itself stays as it is.
     args, kwargs
-        Example arguments, as the model would be called. An exported program has its own, where none are given.
+        Example arguments, as the model would be called; a tensor stands for one argument. An exported program has its
+        own, where none are given.
 
     Raises
     ------
@@ -46,14 +49,20 @@ def capture(
     >>> program = capture(torch.nn.Linear(3, 2), (torch.zeros(5, 3),))
     >>> [(leaf.name, tuple(leaf.value.shape)) for leaf in program.inputs + program.outputs]
     [('input', (5, 3)), ('output', (5, 2))]
-    >>> [str(node.target) for node in program.graph.find_nodes(op="call_function", target=torch.ops.aten.linear.default)]
+    >>> [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
     ['aten.linear.default']
     """
     args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     if isinstance(model, ExportedProgram):
-        with tracing_settings():
-            program = loaded.open_program(model, args, kwargs or {})
-        return _program(program.reading, program.inputs, program.found, program.state, [], program.mode)
+        args, kwargs = loaded.example_inputs(model, args, kwargs or {})
+        try:
+            with tracing_settings():
+                opened = loaded.open_program(model, args, kwargs)
+        except Exception:  # sizes in it depend on values: it has to be run
+            program = capture(model.module(check_guards=False), args, kwargs)
+            program.mode = loaded.mode_of(model)
+            return program
+        return _program(opened.reading, opened.inputs, opened.found, opened.state, [], loaded.mode_of(model))
     if not isinstance(model, nn.Module):
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
     call = Call(args, kwargs or {})
@@ -132,10 +141,10 @@ class _Subject:
         return reading, reading.split(len(self.call.found), self.call.assigned)
 
     def _failure(self, error: Exception) -> TracingError:
-        try:
-            with quiet(), copied(self.model) as model:
-                tensors = on_cpu(model, self.call.tensors(), data=True)
-                self.call(model, tensors)
-        except Exception as own:
-            return failure(self.model, self.inputs, own, runs=False)
-        return failure(self.model, self.inputs, error, runs=True)
+        with copied(self.model) as model:
+            try:
+                with quiet():
+                    self.call(model, on_cpu(model, self.call.tensors(), data=True))
+            except Exception as own:
+                return failure(model, self.inputs, own, runs=False)
+            return failure(model, self.inputs, error, runs=True)

@@ -32,9 +32,10 @@ def copied(model: nn.Module, *, sharing: bool = True) -> Iterator[nn.Module]:
     A model that cannot be copied is given itself, and its attributes are put back afterwards.
     """
     known: dict[int, Any] = {}
+    uninitialised: Any = UninitializedBuffer  # whose stub knows not its arguments
     for tensor in _state(model):
         if isinstance(tensor, UninitializedBuffer):  # knows no way to be copied
-            known[id(tensor)] = UninitializedBuffer(device=tensor.device, dtype=tensor.dtype)
+            known[id(tensor)] = uninitialised(device=tensor.device, dtype=tensor.dtype)
         elif sharing and not is_lazy(tensor):
             known[id(tensor)] = tensor
     try:
@@ -93,17 +94,18 @@ def on_cpu(model: nn.Module, tensors: Tensors, *, data: bool) -> Tensors:
     data : bool
         Whether they get memory and arbitrary values; else they have shapes only.
     """
-    held = [tensor for tensor in _state(model) if tensor.is_meta]
-    if not held and not any(tensor.is_meta for tensor in tensors):
+    bare = [tensor for tensor in _state(model) if tensor.is_meta]
+    if not bare and not any(tensor.is_meta for tensor in tensors):
         return tensors
-    if data and sum(tensor.numel() for tensor in held) > _LARGEST:
+    if data and sum(tensor.numel() for tensor in bare) > _LARGEST:
         raise TracingError(
             f"{type(model).__name__} can only be followed with values (something in it depends on them), but it is on "
             "the meta device and too large to be given any. Build a smaller one on the CPU."
         )
     moved = _mover(data)
     for module in model.modules():
-        for attributes in (module._parameters, module._buffers, vars(module)):
+        held: list[Any] = [module._parameters, module._buffers, vars(module)]
+        for attributes in held:
             for name, value in attributes.items():
                 if isinstance(value, torch.Tensor):
                     attributes[name] = moved(value)

@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from depgraph.tracing.opaque import has_sizes_from_values
 from depgraph.tracing.origin import Line, current_line, line_of_node
 
-Kind = Literal["condition", "number", "array", "size"]
+Kind = Literal["condition", "number", "array", "size", "stranger"]
 
 _T = torch.Tensor
 _ESCAPES: dict[Any, Kind] = {
@@ -46,6 +46,7 @@ _ESCAPES: dict[Any, Kind] = {
 _DATA: Any = _T.data  # a property, whose accessors are what is called
 _SHOWN_ONLY: set[Callable[..., Any]] = {_T.__repr__, _T.__format__}
 _CHECKS = ("assert ", "assert(", "torch._assert", "torch._check")
+_LITERALS = {torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default}
 _SCALARS = {
     torch.ops.aten.item.default,
     torch.ops.aten._local_scalar_dense.default,
@@ -60,7 +61,7 @@ class Escape:
 
     Attributes
     ----------
-    kind : {"condition", "number", "array", "size"}
+    kind : {"condition", "number", "array", "size", "stranger"}
     operation : str
         What took it out: ``"item"``, ``"tolist"``.
     value : object
@@ -105,6 +106,8 @@ class Watch(TorchFunctionMode):
             if args[0].untyped_storage().data_ptr() != args[1].untyped_storage().data_ptr():
                 args[0].copy_(args[1])
             return None
+        if func is _T.__deepcopy__:  # copies memory behind the back of tracing
+            return args[0].clone()
         if func in _SHOWN_ONLY:
             with disable_proxy_modes_tracing():
                 return func(*args, **kwargs)
@@ -151,10 +154,29 @@ def note_operations(graph: fx.Graph) -> list[Escape]:
                 escapes.append(Escape(kind, node.target._opname, value, line))
         if scalar and not node.users:
             graph.erase_node(node)
-    output = graph.output_node()
-    output.args = ((*output.args[0], *copies),)
-    graph.owning_module.recompile()
+    _return_too(graph, copies)
     return escapes
+
+
+def note_strangers(line: fx.GraphModule, known: set[int]) -> list[Escape]:
+    """Note the tensors in a recorded graph that no recorded operation made, and that were not there before.
+
+    Extensions that bypass PyTorch's dispatcher return such tensors.
+    """
+    escapes: list[Escape] = []
+    for node in line.graph.find_nodes(op="get_attr"):
+        value = getattr(line, node.target, None)
+        literal = all(user.target in _LITERALS for user in node.users)
+        if isinstance(value, torch.Tensor) and id(value) not in known and node.users and not literal:
+            escapes.append(Escape("stranger", "", tuple(value.shape), line_of_node(node)))
+            _return_too(line.graph, [node])
+    return escapes
+
+
+def _return_too(graph: fx.Graph, nodes: list[fx.Node]) -> None:
+    output = graph.output_node()
+    returned: Any = output.args[0]
+    output.args = ((*returned, *nodes),)
 
 
 _DECIDING = {
@@ -165,7 +187,7 @@ _DECIDING = {
 
 
 def _deciding(node: fx.Node) -> list[fx.Node]:
-    """Return the nodes whose values decide: of an index, what it is indexed by; of most operations all that they read."""
+    """Return the nodes whose values decide: of most operations all that they read, of an index the masks."""
     reads: Any = node.args[_DECIDING[node.target]] if node.target in _DECIDING else (node.args, node.kwargs)
     found: list[fx.Node] = []
     fx.map_arg(reads, found.append)

@@ -66,7 +66,8 @@ def functional(program: ExportedProgram) -> ExportedProgram:
     try:
         for region in regions:
             region.forward = fx.Interpreter(region).run
-        return program.run_decompositions({})
+        result: ExportedProgram = program.run_decompositions({})
+        return result
     finally:
         for region in regions:
             vars(region).pop("forward", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,15 +12,17 @@ from torch import fx, nn
 from depgraph.errors import TracingError
 from depgraph.tracing.escapes import Escape, Kind
 from depgraph.tracing.names import signature_of
-from depgraph.tracing.origin import line_of_error
+from depgraph.tracing.origin import line_of_error, module_of_error
 from depgraph.tracing.program import Leaf, Source
 
 _TEXTS: dict[Kind, str] = {
     "condition": "a condition on {origin} was {value}: analysed the branch taken by the example inputs",
-    "number": "a number made of {origin} was {value}: analysed with what the example inputs give",
+    "number": "a number made of {origin} was taken to be {value}: analysed as for the example inputs",
     "array": "{operation}() takes {origin} out of PyTorch: what is computed from that counts as constant",
-    "size": "the size of what {operation}() returns depends on {origin}: analysed with {value}, as for the example inputs",
+    "size": "the size of what {operation}() returns depends on {origin}: analysed with {value}, as in the example",
+    "stranger": "a tensor of shape {value} was made by other means than PyTorch's operations: it counts as constant",
 }
+_UNSEEN = "what they make it"
 _SHOWN = 3
 
 
@@ -39,7 +42,7 @@ def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mappin
     for escape, tensor in zip(escapes, tensors, strict=True):
         origins = [_words(sources[name]) for name in read.get(tensor, ()) if name in sources]
         origins = [words for words in origins if words]
-        if not origins:  # decided by known values: it is the same for all inputs
+        if not origins and escape.kind != "stranger":  # decided by known values: it is the same for all inputs
             continue
         place = str(escape.line) if escape.line else "the model"
         names, values = grouped.setdefault((place, escape.kind, escape.operation), ([], []))
@@ -47,7 +50,7 @@ def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mappin
         if escape.value is not None and escape.kind != "array" and str(escape.value) not in values:
             values.append(str(escape.value))
     return [
-        f"{place}: {_TEXTS[kind].format(operation=operation, origin=_listed(names), value=_listed(values) or 'used')}."
+        f"{place}: {_TEXTS[kind].format(operation=operation, origin=_listed(names), value=_listed(values) or _UNSEEN)}."
         for (place, kind, operation), (names, values) in grouped.items()
     ]
 
@@ -61,9 +64,17 @@ def _placeholders_read(nodes: Sequence[fx.Node]) -> dict[fx.Node, list[str]]:
     bits: dict[fx.Node, int] = {}
     for node in nodes[0].graph.nodes:
         bits[node] = own[node.name] if node.op == "placeholder" else 0
-        for other in node.all_input_nodes:
+        for other in _lengths_of(node) or node.all_input_nodes:
             bits[node] |= bits[other]
     return {node: [name for name in names if own[name] & bits[node]] for node in nodes}
+
+
+def _lengths_of(node: fx.Node) -> list[fx.Node]:
+    """Return what the batch sizes of a packed sequence are made of, the lengths alone; nothing for other nodes."""
+    packed: Any = node.args[0] if node.target is operator.getitem and node.args[1] == 1 else None
+    if packed is None or packed.target is not torch.ops.aten._pack_padded_sequence.default:
+        return []
+    return [packed.args[1]]
 
 
 def _words(source: Source) -> str:
@@ -87,23 +98,20 @@ def failure(model: nn.Module, inputs: Sequence[Leaf], error: BaseException, *, r
     Parameters
     ----------
     model : torch.nn.Module
+        The model that was run.
     inputs : sequence of Leaf
     error : Exception
         What was raised; by the model itself, or where it ``runs``, by tracing it.
     runs : bool
     """
-    line = line_of_error(error)
-    place = f"{line}: " if line else ""
+    line, module = line_of_error(error), module_of_error(error, model)
+    place = (f"{line}: " if line else "") + type(model).__name__
+    inside = f" in {module} ({type(model.get_submodule(module)).__name__})" if module else ""
     given = ", ".join(f"{leaf.name} {_form(leaf.value)}" for leaf in inputs) or "no tensor"
     if runs:
-        return TracingError(
-            f"{place}{type(model).__name__} runs, but cannot be followed: {type(error).__name__}: {_short(error)} "
-            f"(inputs: {given})"
-        )
-    return TracingError(
-        f"{place}{type(model).__name__} fails on its example inputs: {type(error).__name__}: {_short(error)} "
-        f"(inputs: {given}; forward takes {signature_of(model) or 'anything'})"
-    )
+        return TracingError(f"{place} runs, but cannot be followed{inside}: {_short(error)} Inputs: {given}.")
+    takes = f"; forward takes {signature_of(model)}" if signature_of(model) else ""
+    return TracingError(f"{place} fails on its example inputs{inside}: {_short(error)} Inputs: {given}{takes}.")
 
 
 def _form(tensor: torch.Tensor) -> str:
@@ -112,4 +120,5 @@ def _form(tensor: torch.Tensor) -> str:
 
 def _short(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else "no message"
+    message = f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+    return message if message.endswith((".", "!", "?")) else message + "."

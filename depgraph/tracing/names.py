@@ -22,14 +22,12 @@ def arguments_of(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str
         Where ``forward`` does not take these arguments.
     """
     signature = signature_of(model)
-    if signature is None:
+    if signature is None or not _binds(signature, args, kwargs):
+        if signature is not None and not hasattr(model.forward, "__wrapped__"):  # a decorator may take other arguments
+            raise TracingError(
+                f"{type(model).__name__}.forward takes {signature}; it was given {_described(args, kwargs)}."
+            )
         return [(("args", i), value) for i, value in enumerate(args)] + [((k,), v) for k, v in kwargs.items()]
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TracingError(
-            f"{type(model).__name__}.forward{signature} cannot be called with {_described(args, kwargs)}: {error}."
-        ) from None
     found: list[tuple[Path, Any]] = []
     positional = iter(signature.parameters.values())
     rest, number = "", 0
@@ -47,15 +45,25 @@ def arguments_of(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str
 
 def signature_of(model: torch.nn.Module) -> inspect.Signature | None:
     """Return what a model's forward takes, None where it does not say."""
+    while isinstance(model, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
+        model = model.module
     try:
         return inspect.signature(model.forward)
     except (TypeError, ValueError):  # builtins and scripted methods
         return None
 
 
+def _binds(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
 def _described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    counted = f"{len(args)} positional argument" + ("s" if len(args) != 1 else "")
-    return counted + (f" and {', '.join(kwargs)}" if kwargs else "")
+    named = f" and {', '.join(f'{name}=' for name in kwargs)}" if kwargs else ""
+    return f"{len(args)} positional argument" + ("s" if len(args) != 1 else "") + named
 
 
 def dotted(path: Path) -> str:

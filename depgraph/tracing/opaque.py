@@ -1,13 +1,14 @@
 """Operations that cannot be followed without their values, carried through an export unopened.
 
-How many rows ``x[mask]`` has depends on values, and so does what ``pack_padded_sequence`` returns: without data there is
-no telling the shape. Once a model has run on its example inputs the shapes are known. Such a node is replaced by a call
+How many rows ``x[mask]`` has depends on values, and so does what ``pack_padded_sequence`` returns: without data their
+shapes are unknown. Once a model has run on its example inputs the shapes are known. Such a node is replaced by a call
 of a stand-in operator that knows nothing but those shapes, and put back when the graph has been exported.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -40,24 +41,23 @@ class StandIns:
     def __init__(self) -> None:
         self.originals: dict[int, fx.Node] = {}
 
-    def call(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the stand-in where a node would have run on these arguments, and return what has its form."""
+    def call(self, node: fx.Node, values: Callable[[fx.Node], Any]) -> Any:
+        """Call the stand-in where a node would have run, on what it reads, and return what has its form."""
         key = len(self.originals)
         self.originals[key] = node
         forms, structure = pytree.tree_flatten(node.meta["val"])
         _FORMS[key] = forms
-        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        return pytree.tree_unflatten(stand_in(key, tensors), structure)
+        return pytree.tree_unflatten(stand_in(key, [values(read) for read in _reads(node)]), structure)
 
     def put_back(self, module: fx.GraphModule) -> None:
         """Replace the calls of the stand-in in an exported graph by the original operations."""
         graph = module.graph
         for call in graph.find_nodes(op="call_function", target=torch.ops.depgraph.stand_in.default):
             original = self.originals[call.args[0]]
-            tensors = iter(call.args[1])
-            args, kwargs = fx.map_arg((original.args, original.kwargs), lambda _, it=tensors: next(it))
+            tensors = dict(zip(_reads(original), call.args[1], strict=True))
+            args, kwargs = fx.map_arg((original.args, original.kwargs), tensors.__getitem__)
             with graph.inserting_before(call):
-                node = graph.call_function(original.target, args, kwargs)
+                node = graph.call_function(cast("Callable[..., Any]", original.target), args, kwargs)
             node.meta = {**call.meta, "val": call.meta["val"] if _several(original) else call.meta["val"][0]}
             for item in list(call.users):
                 if _several(original):
@@ -66,6 +66,12 @@ class StandIns:
                     item.replace_all_uses_with(node)
                     graph.erase_node(item)
             graph.erase_node(call)
+
+
+def _reads(node: fx.Node) -> list[fx.Node]:
+    reads: dict[fx.Node, None] = {}
+    fx.map_arg((node.args, node.kwargs), lambda read: reads.setdefault(read))
+    return list(reads)
 
 
 def _several(node: fx.Node) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import fx
+from torch import fx, nn
 
 WRAPPED = "_depgraph_model"
 """Attribute under which the user's model hangs in what is exported; no name that leaves this layer shows it."""
@@ -21,9 +21,10 @@ WRAPPED = "_depgraph_model"
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _MODULES = os.path.join(os.path.dirname(torch.__file__), "nn") + os.sep
+_CALLING = os.path.join("modules", "module.py")
 _TYPED_IN = ("<stdin>", "<ipython-input", "<doctest")
 _OWN = str(Path(__file__).parents[1]) + os.sep
-_ENTRANCE = str(Path(__file__).with_name("wrapper.py"))
+_IN_BETWEEN = str(Path(__file__).with_name("escapes.py"))  # the only one of our files that PyTorch calls into
 _LIBRARIES = tuple(
     {
         place + os.sep
@@ -63,9 +64,16 @@ def line_of_node(node: fx.Node) -> Line | None:
 
 
 def line_of_error(error: BaseException) -> Line | None:
-    """Return the line in the user's own code that raised an exception."""
+    """Return the line in the user's own code, in a library or in one of PyTorch's modules that raised an exception."""
     stack = traceback.walk_tb(error.__traceback__)
     return telling(Line(frame.f_code.co_filename, number) for frame, number in stack)
+
+
+def module_of_error(error: BaseException, model: nn.Module) -> str:
+    """Return the dotted path of the innermost module of a model that an exception passed through."""
+    names = {id(module): name for name, module in model.named_modules()}
+    passed = [id(frame.f_locals.get("self")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return next((names[module] for module in reversed(passed) if module in names), "")
 
 
 def current_line() -> Line | None:
@@ -82,14 +90,14 @@ def _line_in(trace: str) -> Line | None:
 def telling(lines: Iterable[Line]) -> Line | None:
     """Return the line of a stack, outermost first, that says most to the user.
 
-    It is the innermost of the user's own code, else of a library's that is not PyTorch, else of PyTorch's; only what
-    the model calls counts, not who called for the model to be traced.
+    It is the innermost of the user's own code, else of a library's that is not PyTorch, else of PyTorch's modules; only
+    what the model calls counts, not who called for the model to be traced.
     """
-    best, found = 1, None
+    best, found = 2, None
     for line in lines:
         rank = _rank(line.file)
-        if line.file == _ENTRANCE:
-            best, found = 1, None
+        if not rank and line.file != _IN_BETWEEN:
+            best, found = 2, None
         elif rank >= best:
             best, found = rank, line
     return found
@@ -97,10 +105,10 @@ def telling(lines: Iterable[Line]) -> Line | None:
 
 @lru_cache(maxsize=1 << 12)
 def _rank(file: str) -> int:
-    """Return 4 for the user's own code, 3 for a library's, 2 for PyTorch's modules, 1 for the rest of it, 0 for ours."""
+    """Return 4 for the user's code, 3 for a library's, 2 for PyTorch's modules, 1 for its other code, 0 for ours."""
     if file.startswith(_OWN):
         return 0
-    if file.startswith(_MODULES):
+    if file.startswith(_MODULES) and not file.endswith(_CALLING):
         return 2
     if file.startswith((_TORCH, "<")) and not file.startswith(_TYPED_IN):
         return 1

@@ -39,7 +39,7 @@ def tracing_settings() -> Iterator[None]:
                 torch.random.fork_rng(devices=()),
                 torch.backends.mkldnn.flags(enabled=False),
                 contextlib.redirect_stdout(sys.stderr),
-                mock.patch.object(fx.proxy.TracerBase, "_filter_traceback_frames", _telling_frames),
+                mock.patch.object(fx.proxy.TracerBase, "_filter_traceback_frames", _telling_frames, create=True),
             ):
                 yield
     finally:

@@ -7,6 +7,7 @@ exported, which makes it functional, and it reads the same parameters and buffer
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from torch.export import ExportedProgram, export
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from torch.fx.traceback import preserve_node_meta
 
-from depgraph.tracing.escapes import Escape, Watch, note_operations
+from depgraph.tracing.escapes import Escape, Watch, note_operations, note_strangers
 from depgraph.tracing.opaque import StandIns, can_stand_in, has_sizes_from_values, is_static
 from depgraph.tracing.wrapper import Flat
 
@@ -64,11 +65,13 @@ def _record(flat: Flat, tensors: Sequence[torch.Tensor], *, composite: bool) -> 
             outputs = torch.func.functional_call(flat, state, values[len(held) :])
         return (*outputs, *watch.copies)
 
+    known = {id(thing) for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor)}
     run._orig_mod = flat  # type: ignore[attr-defined]  # makes make_fx note the module and the line of each node
     line = make_fx(
         run, tracing_mode="real", pre_dispatch=composite, record_module_stack=True, _error_on_data_dependent_ops=False
     )(*held.values(), *tensors)
-    return Recording(line, given, watch.escapes + note_operations(line.graph)), watch.transformed
+    escapes = watch.escapes + note_operations(line.graph) + note_strangers(line, known)
+    return Recording(line, given, escapes), watch.transformed
 
 
 def exported(line: fx.GraphModule, state: Mapping[str, torch.Tensor], tensors: Sequence[Any]) -> ExportedProgram:
@@ -78,9 +81,11 @@ def exported(line: fx.GraphModule, state: Mapping[str, torch.Tensor], tensors: S
     """
     stand_ins = StandIns()
     straight = _Straight(_Replay(line, stand_ins), state, tensors)
-    program = export(straight, tuple(t for t in tensors if isinstance(t, torch.Tensor)), strict=False)
-    program = program.run_decompositions({})
+    taken = tuple(tensor for tensor in tensors if isinstance(tensor, torch.Tensor))
+    program: ExportedProgram = export(straight, taken, strict=False).run_decompositions({})
     stand_ins.put_back(program.graph_module)
+    if not all(is_static(node.meta.get("val")) for node in program.graph.nodes):
+        raise TypeError("sizes in the exported program depend on values")
     return program
 
 
@@ -136,8 +141,7 @@ class _Replay(fx.Interpreter):
                 if not is_static(value):
                     raise TypeError("sizes that depend on values")
                 return value
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return self.stand_ins.call(n, args, kwargs)
+        return self.stand_ins.call(n, self.env.__getitem__)
 
 
 @contextmanager

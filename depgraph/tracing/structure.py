@@ -44,12 +44,19 @@ class Found(NamedTuple):
     tensor: torch.Tensor
 
 
-def tensors_in(value: Any) -> list[Found]:
-    """Return every tensor in a nest of containers, in the order in which the containers list their contents."""
-    return _find(value, {})
+def tensors_in(value: Any, *, private: bool = True) -> list[Found]:
+    """Return every tensor in a nest of containers, in the order in which the containers list their contents.
+
+    Parameters
+    ----------
+    value : object
+    private : bool
+        Whether to look into attributes of objects whose names begin with an underscore.
+    """
+    return _find(value, private, {})
 
 
-def _find(value: Any, seen: dict[int, tuple[Any, list[Found]]]) -> list[Found]:
+def _find(value: Any, private: bool, seen: dict[int, tuple[Any, list[Found]]]) -> list[Found]:
     """Walk an object once, however many others refer to it; one that refers back to itself adds nothing."""
     if isinstance(value, torch.Tensor):
         return [Found((), value)]
@@ -57,7 +64,11 @@ def _find(value: Any, seen: dict[int, tuple[Any, list[Found]]]) -> list[Found]:
         return []
     if id(value) not in seen:
         seen[id(value)] = value, []
-        found = [Found((key, *path), tensor) for key, child in _children(value) for path, tensor in _find(child, seen)]
+        found = [
+            Found((key, *path), tensor)
+            for key, child in _children(value, private)
+            for path, tensor in _find(child, private, seen)
+        ]
         seen[id(value)] = value, found
     return seen[id(value)][1]
 
@@ -97,7 +108,7 @@ def _is_opaque(value: Any) -> bool:
     return value is None or isinstance(value, _OPAQUE)
 
 
-def _children(value: Any) -> list[tuple[Any, Any]]:
+def _children(value: Any, private: bool = True) -> list[tuple[Any, Any]]:
     """Return what a container holds, by key; nothing for what is no container."""
     if isinstance(value, Mapping):
         return list(value.items())
@@ -105,7 +116,7 @@ def _children(value: Any) -> list[tuple[Any, Any]]:
         return list(zip(value._fields, value, strict=True))
     if isinstance(value, (Sequence, deque)):
         return list(enumerate(value))
-    return list(_attributes(value).items())
+    return [(name, child) for name, child in _attributes(value).items() if private or not name.startswith("_")]
 
 
 def _attributes(value: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Call:
         """
         args, kwargs = replaced(self.arguments, tensors)
         with _restored(model) as before:
-            found = tensors_in(model(*args, **kwargs))
+            found = tensors_in(model(*args, **kwargs), private=False)
             after = _state(model)
         if not found:
             raise TracingError(f"{type(model).__name__} returns no tensor, so there is nothing to follow.")
