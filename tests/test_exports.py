@@ -27,6 +27,7 @@ PUBLIC = {
     "path_lengths",
     "render",
     "shortest_path",
+    "state",
     "trace",
 }
 
