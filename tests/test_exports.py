@@ -28,6 +28,7 @@ PUBLIC = {
     "render",
     "shortest_path",
     "state",
+    "state",
     "trace",
 }
 
