@@ -28,7 +28,6 @@ PUBLIC = {
     "render",
     "shortest_path",
     "state",
-    "state",
     "trace",
 }
 
