@@ -33,7 +33,7 @@ SETTLED_BY_FIRST: dict[str, Callable[[Tensor], Tensor]] = dict.fromkeys(
 # Operations that carry "an unknown of ordinary size plus this" through: op(a + s, b + t) is op(a, b) plus op(s, t).
 SHIFTED = frozenset(("add", "sub", "rsub", "subtract", "neg", "negative", "maximum", "minimum", "fmax", "fmin"))
 SHIFTED |= frozenset(("clamp", "clamp_min", "clamp_max"))
-# … and those that do while only one of their arguments is unknown.
+# … and those that do while only one of their arguments is unknown: of a division, the one that is divided.
 SCALED = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
 
 
@@ -71,7 +71,10 @@ def settles(name: str, tensors: list[Value], shape: torch.Size) -> Tensor | None
 
 def carry(call: Call, name: str, tensors: list[Value], codes: Tensor, settled: Tensor | None) -> Value:
     """Fill in the known values of a result, and what is known to have been added to its unknown ones."""
-    shifts = name in SHIFTED or (name in SCALED and sum(not t.is_known for t in tensors) == 1)
+    scaled = name in SCALED and sum(not t.is_known for t in tensors) == 1
+    if name in SETTLED_BY_FIRST and tensors[0].is_known:
+        scaled = False
+    shifts = name in SHIFTED or scaled
     if not call.dtype.is_floating_point or not any(t.known is not None for t in tensors):
         shifts = False
     values = call.values(codes, everywhere=shifts)
