@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
-from depgraph.rules.normalisation import alone, masked_out
+from depgraph.rules.masking import alone, masked_out
 from depgraph.rules.registry import rule
 from depgraph.rules.values import KNOWN, Value, core, forget, reshape, together
 

@@ -41,6 +41,7 @@ class Call(Protocol):
     """One call of an operator, as its rule sees it."""
 
     op: Any
+    args: tuple[Any, ...]
     meta: Any
 
     @property

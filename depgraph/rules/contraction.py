@@ -44,7 +44,7 @@ def linear(call: Call, x: Value, weight: Value, bias: Value | None = None) -> Va
     return call.result(contract(call, arrange(x, lambda t: t.unsqueeze(-2)), weight, 1, extra))
 
 
-@rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "linalg_vecdot", contraction=True)
+@rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "linalg_vecdot", "_sparse_mm", contraction=True)
 def matmul(call: Call, a: Value, b: Value, *_: Any, **__: Any) -> Value:
     """``y[…, i, j] = Σ_k a[…, i, k] b[…, k, j]``; vectors as `torch.matmul` has them."""
     if call.op._schema.name == "aten::inner" and b.ndim > 1 and a.ndim > 0:
@@ -65,7 +65,7 @@ def products(a: Value, b: Value) -> tuple[Value, Value]:
     return left, right
 
 
-@rule("addmm", "addmv", "baddbmm", "_addmm_activation", contraction=True)
+@rule("addmm", "addmv", "baddbmm", "_addmm_activation", "_sparse_addmm", contraction=True)
 def matmul_onto(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
     """``beta · c + alpha · a @ b``; a scale of 0 leaves its term unread."""
     extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)

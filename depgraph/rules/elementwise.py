@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
+from depgraph.rules.masking import ORDINARY, negligible
 from depgraph.rules.registry import name_of, rule
-from depgraph.rules.values import KNOWN, Value, compress, forget, known, together
+from depgraph.rules.values import KNOWN, Value, compress, forget, known, together, uniform
 
 # Where an operation's result is settled by one argument alone, as a function of that argument's known value.
 SETTLED_BY: dict[str, Callable[[Tensor], Tensor]] = {
@@ -36,12 +37,17 @@ SHIFTED |= frozenset(("clamp", "clamp_min", "clamp_max"))
 # … and those that do while only one of their arguments is unknown: of a division, the one that is divided.
 SCALED = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
 
+# Operations whose result is exactly 0 where a number low enough was added to their argument.
+VANISHING = frozenset(("exp", "exp2", "sigmoid", "special_expit"))
+
 
 def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Read every tensor argument at the output's own place."""
     tensors = tensors_in(args, kwargs)
     shape, name = call.shape, name_of(call.op)
-    if all(t.plain for t in tensors):
+    if settled_by_number(name, args):
+        return call.result(uniform(KNOWN, shape))
+    if all(t.plain for t in tensors) and name not in SHIFTED:
         codes = call.nodes(shape, *(Read(t.codes) for t in tensors))
         return outputs(call, codes)
     settled = settles(name, tensors, shape)
@@ -53,6 +59,15 @@ def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     return carry(call, name, tensors, codes, settled)
 
 
+def settled_by_number(name: str, args: tuple[Any, ...]) -> bool:
+    """Tell whether a number among the arguments settles the result: ``x * 0``."""
+    for place, arg in enumerate(args[:2]):
+        test = SETTLED_BY.get(name) or (SETTLED_BY_FIRST.get(name) if place == 0 else None)
+        if test is not None and isinstance(arg, (int, float)) and bool(test(torch.tensor(arg))):
+            return True
+    return False
+
+
 def settles(name: str, tensors: list[Value], shape: torch.Size) -> Tensor | None:
     """Return where the result is known although not every argument is; None for nowhere."""
     masks = []
@@ -61,6 +76,9 @@ def settles(name: str, tensors: list[Value], shape: torch.Size) -> Tensor | None
         if test is not None and tensor.any_known:
             codes, values = together(tensor.codes, tensor.values())
             masks.append(((codes == KNOWN) & test(values)).expand(tensor.shape))
+    if name in VANISHING and tensors[0].known is not None and tensors[0].dtype.is_floating_point:
+        codes, values = together(tensors[0].codes, tensors[0].values())
+        masks.append(((codes != KNOWN) & negligible(values, tensors[0].dtype)).expand(shape))
     if not masks:
         return None
     mask = masks[0]
@@ -75,7 +93,8 @@ def carry(call: Call, name: str, tensors: list[Value], codes: Tensor, settled: T
     if name in SETTLED_BY_FIRST and tensors[0].is_known:
         scaled = False
     shifts = name in SHIFTED or scaled
-    if not call.dtype.is_floating_point or not any(t.known is not None for t in tensors):
+    far = any(isinstance(a, (int, float)) and abs(a) >= ORDINARY for a in call.args)
+    if not call.dtype.is_floating_point or not (far or any(t.known is not None for t in tensors)):
         shifts = False
     values = call.values(codes, everywhere=shifts)
     if values is None:

@@ -15,42 +15,9 @@ from torch import Tensor
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs
+from depgraph.rules.masking import alone, masked_out
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, compress, core, forget, reshape, together
-
-# How much larger than another an ordinary score may be, as an exponent, before masking by addition can no longer be
-# told apart from the scores themselves.
-ORDINARY = 64.0
-
-
-def masked_out(scores: Value, axis: int) -> Tensor | None:
-    """Return where a softmax along the axis gives a weight of exactly 0 whatever the unknown scores; None for nowhere.
-
-    A score's known part is compared with the largest known part of its group; ``exp`` of the difference must vanish in
-    the precision that softmax is computed in even if the unknown parts differ by `ORDINARY`.
-    """
-    if scores.known is None:
-        return None
-    codes, known = together(scores.codes, scores.known)
-    if codes.shape[axis] == 1 and scores.shape[axis] > 1:
-        return None
-    known = known.to(torch.float64)
-    lowest = math.log(torch.finfo(torch.float64 if scores.dtype == torch.float64 else torch.float32).tiny) - 40
-    top = known.amax(axis, keepdim=True)
-    gone = (known - top < lowest - ORDINARY) | (known == float("-inf"))
-    return gone.expand(scores.shape) if bool(gone.any()) else None
-
-
-def alone(gone: Tensor | None, shape: torch.Size, axis: int) -> Tensor | None:
-    """Return, for each group, whether at most one element is left; None where that is so nowhere."""
-    if shape[axis] <= 1:
-        return torch.ones([1] * len(shape), dtype=torch.bool)
-    if gone is None:
-        return None
-    thin = core(gone)
-    left = shape[axis] - thin.sum(axis, keepdim=True) * (shape[axis] // thin.shape[axis])
-    single = left <= 1
-    return single if bool(single.any()) else None
+from depgraph.rules.values import KNOWN, Value, compress, forget, reshape
 
 
 @rule("softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax", "special_log_softmax")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, forget, known
+from depgraph.rules.values import KNOWN, Value, core, forget, known
 
 PACKED = "the lengths of a packed sequence decide which steps are taken"
 
@@ -49,7 +49,7 @@ def layers(
             extra = [w.codes for w in weights[number] if not w.is_constant]
             if extra:
                 # A parameter that carries nodes is read by every step, like the input.
-                flat = [w.reshape(-1) for w in extra]
+                flat = [core(w).unique() for w in extra]
                 sequence = torch.cat([sequence, *(f.expand(steps, batch, -1) for f in flat)], -1)
             codes = call.steps(Read(sequence, 1), start, on, backwards=bool(direction))
             lasts.append(final(codes, on))

@@ -15,8 +15,12 @@ from torch.utils import _pytree as pytree
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs, tensors_in
-from depgraph.rules.registry import rule
+from depgraph.rules.masking import masked_out
+from depgraph.rules.registry import name_of, rule
 from depgraph.rules.values import Value, forget
+
+# Where a number that is lower than another by more than numbers ordinarily differ can never be the result.
+LARGEST = frozenset(("amax", "max", "argmax", "logsumexp", "special_logsumexp"))
 
 
 def axes_of(dim: Any, ndim: int) -> list[int]:
@@ -79,7 +83,9 @@ def reduction(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     axes = axes_of(dim, value.ndim)
     shape = call.shape
     keep = len(shape) == value.ndim and value.ndim > 0
-    codes = call.nodes(shape, Read(gathered(value.codes, axes, keep), len(axes)))
+    gone = masked_out(value, axes[0]) if name_of(call.op) in LARGEST and len(axes) == 1 else None
+    dead = None if gone is None else gathered(gone, axes, keep)
+    codes = call.nodes(shape, Read(gathered(value.codes, axes, keep), len(axes), dead))
     return outputs(call, codes)
 
 

@@ -16,6 +16,7 @@ from depgraph.dag.runs import IntArray, Runs, offsets, union
 from depgraph.rules.call import Read
 from depgraph.rules.values import FIRST, GENERIC, KNOWN
 from depgraph.unrolling.footprints import Footprint, footprint, unify
+from depgraph.unrolling.memory import reserve
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Builder:
         prints = [footprint(read, len(shape), self.boundaries) for read in reads]
         thin = np.broadcast_shapes((1,) * len(shape), *(p.labels.shape for p in prints))
         real = [p for p in prints if p.labels.max(initial=-1) >= 0]
+        reserve(math.prod(thin), label.name, label.source)
         group, first, empty = unify([p.labels for p in real], thin)
         start = self.count
         if len(first):

@@ -34,7 +34,7 @@ class HigherOrder:
         self.interpreter = interpreter
         self.place = where(node)
         self.where = where
-        self.meta = node.meta.get("val")
+        self.meta: Any = node.meta.get("val")
         self.name = node.target.__name__ if callable(node.target) else str(node.target)
         self.label = Label(self.name, *self.place, False)
 

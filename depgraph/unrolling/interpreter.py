@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, fx
 
 from depgraph.dag.reach import ancestors
+from depgraph.errors import DepgraphError, TracingError
 from depgraph.rules import registry
 from depgraph.rules.elementwise import elementwise, tensors_in
 from depgraph.rules.movement import swap, view
@@ -126,10 +127,8 @@ class Interpreter:
             return None
         if not isinstance(meta, (Tensor, tuple, list)):
             return meta
-        if rule not in registry.VALUELESS and not registry.is_random(op) and all(t.is_known for t in tensors):
-            return self.fold(call)
         mark = self.builder.mark()
-        for way in self.ways(call, rule, bool(tensors)):
+        for way in self.ways(call, rule, tensors):
             try:
                 result = way(call, *args, **kwargs)
                 check_shapes(op, result, meta)
@@ -139,8 +138,12 @@ class Interpreter:
                 break
             except UndecomposableError:
                 pass
-            except HoldInputsError:
+            except (HoldInputsError, DepgraphError):
                 raise
+            except MemoryError:
+                raise TracingError(
+                    f"{label.source}: {label.name} does not fit into memory. Use a shorter input, or track fewer axes."
+                ) from None
             except Exception as error:  # a fault of ours: say so, and claim too much rather than too little
                 call.warn(f"{FAULT} {op}: {type(error).__name__}: {error}")
             self.builder.rewind(mark)
@@ -151,15 +154,18 @@ class Interpreter:
         self.builder.rewind(mark)
         return everything(call, *args, **kwargs)
 
-    def ways(self, call: Invocation, rule: registry.Rule | None, reads: bool) -> Iterator[registry.Rule]:
+    def ways(self, call: Invocation, rule: registry.Rule | None, tensors: list[Value]) -> Iterator[registry.Rule]:
         """Yield how an operator can be followed, best first."""
+        runs = rule not in registry.VALUELESS and not registry.is_random(call.op)
+        if runs and all(t.is_known for t in tensors):
+            yield lambda call, *_, **__: self.fold(call)
         if rule is not None:
             yield rule
         elif is_view(call.op):
             yield view
         elif torch.Tag.pointwise in call.op.tags:
             yield elementwise
-        elif torch.Tag.reduction in call.op.tags and reads:
+        elif torch.Tag.reduction in call.op.tags and tensors:
             yield reduction
         yield lambda call, *_, **__: self.decomposed(call)
 
