@@ -1,0 +1,316 @@
+"""Models that exporting refuses: what they do on the example inputs, and what is said of it."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from depgraph.tracing.capture import capture
+
+X = torch.arange(24.0).reshape(2, 3, 4) / 10 + 0.1
+
+
+def targets(program):
+    names = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    return [name for name in names if "getitem" not in name]
+
+
+def said(program):
+    """Return the warnings without the places, after checking that each has one in this file."""
+    places = [warning.partition(": ")[0] for warning in program.warnings]
+    assert all(place.rpartition(":")[0].endswith("test_specialised.py") for place in places)
+    return [warning.partition(": ")[2] for warning in program.warnings]
+
+
+def line_of(cls, text):
+    import inspect
+
+    lines, start = inspect.getsourcelines(cls)
+    return start + next(k for k, line in enumerate(lines) if text in line)
+
+
+class Branch(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        if torch.isfinite(x).all() and x.sum() > 0:
+            return self.linear(x).cos()
+        return x.sin().flip(1)
+
+
+def test_the_branch_taken_is_analysed(faithful):
+    program = faithful(Branch(), (X,))
+    assert targets(program) == ["aten.linear.default", "aten.cos.default"]
+    condition = "a condition on the values of x was True: analysed the branch taken by the example inputs."
+    assert said(program) == [condition]
+    assert program.warnings[0].endswith(f":{line_of(Branch, 'if torch')}: {condition}")
+    found = [program.where(node) for node in program.graph.nodes if node.op == "call_function"]
+    assert [module for module, _ in found] == ["linear", ""]
+    assert {int(line.rpartition(":")[2]) for _, line in found} == {line_of(Branch, "cos()")}
+    other = faithful(Branch(), (-X,))
+    assert targets(other) == ["aten.sin.default", "aten.flip.default"]
+
+
+def test_numbers_are_named(faithful):
+    class Model(nn.Module):
+        def forward(self, x, lengths):
+            n = int(lengths.max().item())
+            return x[:, :n].cumsum(1) if n % 2 else x
+
+    program = faithful(Model(), (X, torch.tensor([2, 3])))
+    assert said(program) == [
+        "a number made of the values of lengths was taken to be 3: analysed as for the example inputs."
+    ]
+
+
+def test_numbers_that_python_does_not_ask_for(faithful):
+    class Model(nn.Module):
+        def forward(self, x, n):
+            for i in range(n):
+                x = x + i
+            return x[:, :n]
+
+    program = faithful(Model(), (X, torch.tensor(2)))
+    assert said(program) == [
+        "a number made of the values of n was taken to be 2: analysed as for the example inputs.",
+        "a number made of the values of n was taken to be what they make it: analysed as for the example inputs.",
+    ]
+
+
+def test_checks_and_prints_decide_nothing(faithful, capsys):
+    class Model(nn.Module):
+        def forward(self, x):
+            assert x.sum() > 0
+            print(f"the sum is {x.sum():.1f}, {x.sum()}")
+            return x + 1
+
+    program = faithful(Model(), (X,))
+    assert program.warnings == []
+    assert "the sum is 30.0" in capsys.readouterr().err
+
+
+def test_decisions_made_by_known_values_need_no_warning(faithful):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            layer = nn.TransformerDecoderLayer(4, 2, 8, 0.0, batch_first=True)
+            self.decoder = nn.TransformerDecoder(layer, 1)
+            self.register_buffer("mask", torch.full((3, 3), float("-inf")).triu(1))
+            self.register_buffer("kept", torch.tensor([True, False, True]))
+
+        def forward(self, x):
+            return self.decoder(x, x, tgt_mask=self.mask)[:, self.kept]
+
+    program = faithful(Model().eval(), (X,))
+    assert program.warnings == []
+    assert targets(program).count("aten.scaled_dot_product_attention.default") == 2
+
+
+def test_decisions_made_by_parameters_or_a_mask_that_is_an_input(faithful):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate = nn.Parameter(torch.tensor(1.0))
+            self.transformer = nn.Transformer(4, 2, 1, 1, 8, 0.0, batch_first=True)
+
+        def forward(self, x, mask):
+            if self.gate > 0:
+                x = x + 1
+            return self.transformer(x, x, tgt_mask=mask)
+
+    program = faithful(Model().eval(), (X, nn.Transformer.generate_square_subsequent_mask(3)))
+    assert said(program) == [
+        "a condition on the values of the parameter gate was True: analysed the branch taken by the example inputs.",
+        "a condition on the values of mask was True: analysed the branch taken by the example inputs.",
+    ]
+
+
+def test_sizes_that_depend_on_values(faithful):
+    class Model(nn.Module):
+        def forward(self, x, mask):
+            rows, columns = torch.where(mask)
+            return x[mask], torch.nonzero(mask), x.masked_select(mask[..., None]), rows, columns
+
+    program = faithful(Model(), (X, torch.tensor([[True, False, True], [True, True, False]])))
+    assert [tuple(leaf.value.shape) for leaf in program.outputs] == [(4, 4), (4, 2), (16,), (4,), (4,)]
+    assert targets(program) == [
+        "aten.where.default",
+        "aten.index.Tensor",
+        "aten.nonzero.default",
+        "aten.unsqueeze.default",
+        "aten.masked_select.default",
+    ]
+    sizes = "the size of what {}() returns depends on the values of mask: analysed with {}, as in the example."
+    assert said(program) == [
+        sizes.format("where", "[(4,), (4,)]"),
+        sizes.format("index", "(4, 4)"),
+        sizes.format("nonzero", "(4, 2)"),
+        sizes.format("masked_select", "(16,)"),
+    ]
+
+
+def test_more_sizes_that_depend_on_values(faithful):
+    class Model(nn.Module):
+        def forward(self, x, n):
+            split = torch.split(x[0], n.tolist())
+            return torch.repeat_interleave(x[1], n, dim=0), torch.unique(n), F.one_hot(n), *split
+
+    program = faithful(Model(), (X, torch.tensor([2, 0, 1])))
+    assert "aten.repeat_interleave.self_Tensor" in targets(program)
+    assert said(program)[0] == (
+        "tolist() takes the values of n out of PyTorch: what is computed from that counts as constant."
+    )
+
+
+def test_packed_sequences(faithful):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.LSTM(4, 5, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            return pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
+
+    program = faithful(Model(), (X, torch.tensor([2, 3])))
+    names = targets(program)
+    order = [names.index(f"aten.{n}") for n in ("_pack_padded_sequence.default", "lstm.data")]
+    assert order == sorted(order)
+    assert names[-2:] == ["aten._pad_packed_sequence.default", "aten.index_select.default"]
+    assert {s.name for s in program.sources.values() if s.kind == "parameter"} == {
+        "rnn.weight_ih_l0",
+        "rnn.weight_hh_l0",
+        "rnn.bias_ih_l0",
+        "rnn.bias_hh_l0",
+    }
+    assert all("the values of lengths" in warning and "values of x" not in warning for warning in said(program))
+
+
+def test_values_taken_out_of_pytorch(faithful):
+    class Model(nn.Module):
+        def forward(self, x):
+            return x + torch.from_numpy(x.detach().numpy()).sum()
+
+    assert said(faithful(Model(), (X,))) == [
+        "numpy() takes the values of x out of PyTorch: what is computed from that counts as constant."
+    ]
+
+
+def test_tensors_made_by_other_means():
+    class Model(nn.Module):
+        def forward(self, x):
+            return x + torch.frombuffer(bytearray(16), dtype=torch.float32) if x.sum() > 0 else x
+
+    assert said(capture(Model(), (X,)))[-1] == (
+        "a tensor of shape (4,) was made by other means than PyTorch's operations: it counts as constant."
+    )
+
+
+def test_state_written_on_the_way(faithful):
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("state", torch.zeros(4))
+            self.register_buffer("count", torch.tensor(0))
+
+        def forward(self, x):
+            if x.sum() > 0:
+                self.count += 1
+            self.state[0] = x.sum()
+            self.state = self.state * 2
+            return x * self.state
+
+    program = faithful(nn.Sequential(Inner(), nn.Linear(4, 4)), (X,))
+    assert set(program.updates) == {"0.state", "0.count"}
+    assert {s.name: s.mutated for s in program.sources.values()} == {
+        "1.weight": False,
+        "1.bias": False,
+        "0.state": True,
+        "0.count": True,
+        "input": False,
+    }
+
+
+def test_parameters_written_through_data(faithful):
+    class Masked(nn.Conv1d):
+        def __init__(self):
+            super().__init__(3, 3, 3)
+            self.register_buffer("mask", torch.ones(3, 3, 3).tril())
+
+        def forward(self, x):
+            self.weight.data *= self.mask
+            return super().forward(x)
+
+    program = faithful(Masked(), (X,))
+    assert list(program.updates) == ["weight"]
+    assert targets(program) == ["aten.detach.default", "aten.mul.Tensor", "aten.conv1d.default"]
+
+
+def test_function_transforms(faithful):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            energy = torch.func.grad(lambda t: (self.linear(t) ** 2).sum())(x)
+            return torch.vmap(self.linear)(x), energy, torch.func.jvp(torch.sin, (x,), (x,))
+
+    program = faithful(Model(), (X,))
+    reached = {program.results[1]}
+    for node in reversed(program.graph.nodes):
+        if node in reached:
+            reached.update(node.all_input_nodes)
+    read = {program.sources[node.name].name for node in reached if node.op == "placeholder"}
+    assert read == {"x", "linear.weight", "linear.bias"}
+
+
+def test_higher_order_operators_inside():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x, flag):
+            if flag.any():
+                x = x * 2
+            return torch.cond(flag.sum() > 0, lambda x: self.linear(x), lambda x: x.flip(1) * 1.0, (x,))
+
+    program = capture(Model(), (X, torch.ones(3)))
+    assert "cond" in targets(program)
+    assert len(program.warnings) == 1
+
+
+def test_models_without_data():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            layer = nn.TransformerDecoderLayer(4, 2, 8, batch_first=True)
+            self.decoder = nn.TransformerDecoder(layer, 1)
+
+        def forward(self, x):
+            mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
+            return self.decoder(x, x, mask)
+
+    with torch.device("meta"):
+        model = Model().eval()
+    program = capture(model, (X,))
+    assert program.warnings == []
+    assert all(s.value.is_meta for s in program.sources.values() if s.kind == "parameter")
+    assert tuple(program.outputs[0].value.shape) == (2, 3, 4)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_many_values_are_listed_shortly(count):
+    class Model(nn.Module):
+        def forward(self, x, n):
+            for value in n:
+                x = x[:, : int(value)]
+            return x
+
+    program = capture(Model(), (X, torch.arange(5, 5 - count, -1)))
+    listed = {1: "5", 3: "5, 4 and 3"}[count]
+    assert f"was taken to be {listed}: " in said(program)[0]
