@@ -64,7 +64,7 @@ def _index(indices: tuple[int, ...]) -> int | tuple[int, ...]:
 def _tell(answer: dict[str, Any]) -> None:
     from depgraph_cli.reporting.tables import console, print_line, print_table
 
-    out = console()
+    out = console(wide=True)
     start, end = (
         f"{terminal['name']}[{', '.join(map(str, terminal['position']))}]"
         for terminal in (answer["source"], answer["target"])
@@ -75,7 +75,7 @@ def _tell(answer: dict[str, Any]) -> None:
     print_line(out, f"{start} → {end}: {answer['length']:,} {answer['weight']} on the shortest path", "bold")
     if answer["nodes"]:
         rows = [
-            (step, node["op"], ", ".join(map(str, node["position"])), node["module"], node["source"])
+            (step, f"{node['op']}[{', '.join(map(str, node['position']))}]", node["source"], node["module"])
             for step, node in enumerate(answer["nodes"], 1)
         ]
-        print_table(out, ("", "operation", "position", "module", "source"), rows)
+        print_table(out, ("", "node", "source", "module"), rows)

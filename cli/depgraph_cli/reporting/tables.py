@@ -10,15 +10,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NONE = "–"
+_WIDE = 240
 _LAST = 16
 """Columns of the terminal left for the last column of a table, however wide the others are."""
 
 
-def console() -> Console:
-    """Return the console of standard output."""
+def console(wide: bool = False) -> Console:
+    """Return the console of standard output; a wide one folds nothing when piped, so that lines can be searched."""
     from rich.console import Console
 
-    return Console(file=sys.stdout, highlight=False)
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() or not wide else _WIDE)
 
 
 def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
