@@ -199,6 +199,8 @@ class DependencyGraph:
         What the numbers leave out or take for granted.
     unused_parameters, unused_inputs : list of str
         Those with no path to any output.
+    known_inputs : list of str
+        Those held at their example values.
     mode : str
         ``"eval"`` or ``"train"``: the mode the model was traced in; ``""`` for a graph that is no model.
     """
@@ -212,6 +214,7 @@ class DependencyGraph:
     mode: str = ""
     input_labels: Sequence[Hashable] | None = None
     find_unused_parameters: Callable[[], list[str]] = list
+    known_inputs: list[str] = field(default_factory=list)
 
     @cached_property
     def unused_parameters(self) -> list[str]:

@@ -155,4 +155,5 @@ def collapse(graph: DependencyGraph) -> DependencyGraph:
         list(graph.unused_inputs),
         graph.mode,
         find_unused_parameters=lambda: graph.unused_parameters,
+        known_inputs=list(graph.known_inputs),
     )

@@ -175,6 +175,7 @@ class _Unrolling:
             [name for name in given if name in unused and name not in self.choice.known and name not in self.held],
             program.mode,
             find_unused_parameters=self.unused_parameters,
+            known_inputs=[name for name in given if name in self.choice.known or name in self.held],
         )
 
     def output(self, leaf: Leaf, value: Value) -> Terminal:
