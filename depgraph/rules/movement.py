@@ -128,7 +128,7 @@ def complex_part(call: Call, value: Value) -> Value:
 
 @rule("clone", "contiguous", "detach", "alias", "lift", "lift_fresh", "lift_fresh_copy")
 @rule("_to_copy", "to", "type_as", "positive", "_to_dense", "to_dense", "_to_sparse", "to_sparse", "cpu", "cuda")
-@rule("_autocast_to_full_precision", "_autocast_to_reduced_precision", "float", "double", "half")
+@rule("_autocast_to_full_precision", "_autocast_to_reduced_precision")
 def cast_to(call: Call, value: Value, *args: Any, **kwargs: Any) -> Value:
     """Copy or cast: every element stays what it is."""
     if value.known is None:
