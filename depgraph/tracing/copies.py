@@ -75,8 +75,7 @@ def initialised(model: nn.Module, call: Call) -> nn.Module:
         return model
     with copied(model, sharing=False) as twin:
         modes = [(module, module.training) for module in twin.modules()]
-        args, kwargs = call.arguments
-        twin.eval()(*args, **kwargs)
+        call(twin.eval(), call.tensors())
         for module, training in modes:
             module.training = training
     return twin

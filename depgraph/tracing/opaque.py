@@ -7,6 +7,7 @@ of a stand-in operator that knows nothing but those shapes, and put back when th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ _UNTAGGED = {
     torch.ops.aten._pack_padded_sequence.default,
 }
 _FORMS: dict[int, list[torch.Tensor]] = {}
+_KEYS = itertools.count()  # never used twice: results of operators are remembered by their arguments
 
 
 @torch.library.custom_op("depgraph::stand_in", mutates_args=())
@@ -43,7 +45,7 @@ class StandIns:
 
     def call(self, node: fx.Node, values: Callable[[fx.Node], Any]) -> Any:
         """Call the stand-in where a node would have run, on what it reads, and return what has its form."""
-        key = len(self.originals)
+        key = next(_KEYS)
         self.originals[key] = node
         forms, structure = pytree.tree_flatten(node.meta["val"])
         _FORMS[key] = forms
@@ -54,6 +56,7 @@ class StandIns:
         graph = module.graph
         for call in graph.find_nodes(op="call_function", target=torch.ops.depgraph.stand_in.default):
             original = self.originals[call.args[0]]
+            _FORMS.pop(call.args[0])
             tensors = dict(zip(_reads(original), call.args[1], strict=True))
             args, kwargs = fx.map_arg((original.args, original.kwargs), tensors.__getitem__)
             with graph.inserting_before(call):

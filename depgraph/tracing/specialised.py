@@ -18,7 +18,7 @@ from torch import fx, nn
 from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram, export
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
-from torch.fx.traceback import preserve_node_meta
+from torch.fx.traceback import preserve_node_meta, set_current_meta
 
 from depgraph.tracing.escapes import Escape, Watch, note_operations, note_strangers
 from depgraph.tracing.opaque import StandIns, can_stand_in, has_sizes_from_values, is_static
@@ -141,7 +141,8 @@ class _Replay(fx.Interpreter):
                 if not is_static(value):
                     raise TypeError("sizes that depend on values")
                 return value
-        return self.stand_ins.call(n, self.env.__getitem__)
+        with set_current_meta(n):
+            return self.stand_ins.call(n, self.env.__getitem__)
 
 
 @contextmanager

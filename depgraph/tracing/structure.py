@@ -8,6 +8,7 @@ container it came in.
 from __future__ import annotations
 
 import copy
+import enum
 import types
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ _OPAQUE = (
     float,
     complex,
     range,
+    enum.Enum,
     type,
     types.ModuleType,
     types.FunctionType,
@@ -73,35 +75,52 @@ def _find(value: Any, private: bool, seen: dict[int, tuple[Any, list[Found]]]) -
     return seen[id(value)][1]
 
 
-def replaced(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
-    """Return the same nest with its tensors, in the order of `tensors_in`, replaced by others. The original is kept."""
+def replaced(value: Any, tensors: Sequence[torch.Tensor], *, fresh: bool = False) -> Any:
+    """Return the same nest with its tensors, in the order of `tensors_in`, replaced by others. The original is kept.
+
+    Parameters
+    ----------
+    value : object
+    tensors : sequence of torch.Tensor
+    fresh : bool
+        Whether containers without tensors are copied too, because they may be written to.
+    """
     found = tensors_in(value)
-    return _replace(value, [(path, new) for (path, _), new in zip(found, tensors, strict=True)], {})
+    return _replace(value, [(path, new) for (path, _), new in zip(found, tensors, strict=True)], fresh, {})
 
 
-def _replace(value: Any, new: list[tuple[Path, torch.Tensor]], above: dict[int, Any]) -> Any:
+def _replace(value: Any, new: list[tuple[Path, torch.Tensor]], fresh: bool, above: dict[int, Any]) -> Any:
     if not new:
-        return above.get(id(value), value)
+        return above[id(value)] if id(value) in above else _copied(value) if fresh else value
     if not new[0][0]:
         return new[0][1]
     below: dict[Any, list[tuple[Path, torch.Tensor]]] = {}
     for path, tensor in new:
         below.setdefault(path[0], []).append((path[1:], tensor))
     if isinstance(value, tuple):
-        return tuple.__new__(
-            type(value), [_replace(child, below.get(key, []), above) for key, child in _children(value)]
-        )
+        children = (_replace(child, below.get(key, []), fresh, above) for key, child in _children(value))
+        return tuple.__new__(type(value), children)
     result = copy.copy(value)
     above = {**above, id(value): result}
     for key, child in _children(value):
-        fresh = _replace(child, below.get(key, []), above)
-        if fresh is child:
+        replacement = _replace(child, below.get(key, []), fresh, above)
+        if replacement is child:
             continue
         if isinstance(value, (Mapping, Sequence)):
-            result[key] = fresh
+            result[key] = replacement
         else:
-            object.__setattr__(result, key, fresh)  # frozen dataclasses refuse setattr
+            object.__setattr__(result, key, replacement)  # frozen dataclasses refuse setattr
     return result
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a container without tensors; what is none, or refuses, as it is."""
+    if _is_opaque(value) or not (isinstance(value, (list, dict, set, deque)) or _children(value)):
+        return value
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # locks, handles and the like
+        return value
 
 
 def _is_opaque(value: Any) -> bool:

@@ -29,12 +29,19 @@ class Call:
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.arguments = args, kwargs
+        self._containers: Any = self.arguments
         self.found: list[Path] = []
         self.assigned: list[str] = []
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
-        """Return the example tensors, each with memory of its own: passed twice, they are still two inputs."""
-        return tuple(found.tensor.detach().clone() for found in tensors_in(self.arguments))
+        """Return the example tensors, for one call.
+
+        Each has memory of its own: passed twice, they are still two inputs. The containers they come in are copied,
+        since forward may write to them.
+        """
+        tensors = tuple(found.tensor.detach().clone() for found in tensors_in(self.arguments))
+        self._containers = replaced(self.arguments, tensors, fresh=True)
+        return tensors
 
     def __call__(self, model: nn.Module, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         """Call the model with other tensors in the same containers.
@@ -44,7 +51,7 @@ class Call:
         tuple of torch.Tensor
             The tensors it returns, then the new values of what is ``assigned``.
         """
-        args, kwargs = replaced(self.arguments, tensors)
+        args, kwargs = replaced(self._containers, tensors)
         with _restored(model) as before:
             found = tensors_in(model(*args, **kwargs), private=False)
             after = _state(model)

@@ -80,8 +80,8 @@ def test_models_without_data_that_need_values(monkeypatch):
     assert capture(model, (X,)).warnings[0].endswith("analysed the branch taken by the example inputs.")
     monkeypatch.setattr("depgraph.tracing.copies._LARGEST", 3)
     assert message(model, X) == (
-        "Model can only be followed with values (something in it depends on them), but it is on the meta device and too "
-        "large to be given any. Build a smaller one on the CPU."
+        "Model can only be followed with values (something in it depends on them), but it is on the meta device and "
+        "too large to be given any. Build a smaller one on the CPU."
     )
 
 

@@ -180,6 +180,10 @@ def test_packed_sequences(faithful):
     order = [names.index(f"aten.{n}") for n in ("_pack_padded_sequence.default", "lstm.data")]
     assert order == sorted(order)
     assert names[-2:] == ["aten._pad_packed_sequence.default", "aten.index_select.default"]
+    (cell,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.lstm.data)
+    outputs = [cell, *cell.users]
+    assert {program.where(node)[0] for node in outputs} == {"rnn"}
+    assert all("test_specialised.py:" in program.where(node)[1] for node in outputs)
     assert {s.name for s in program.sources.values() if s.kind == "parameter"} == {
         "rnn.weight_ih_l0",
         "rnn.weight_hh_l0",
@@ -187,6 +191,28 @@ def test_packed_sequences(faithful):
         "rnn.bias_hh_l0",
     }
     assert all("the values of lengths" in warning and "values of x" not in warning for warning in said(program))
+
+
+def test_packed_sequences_as_inputs(faithful):
+    packed = pack_padded_sequence(X, torch.tensor([3, 2]), batch_first=True)
+    program = faithful(nn.LSTM(4, 3), (packed,))
+    assert [leaf.name for leaf in program.inputs] == ["input.data", "input.batch_sizes"]
+    assert [leaf.name for leaf in program.outputs][:2] == ["output.0.data", "output.0.batch_sizes"]
+
+
+def test_containers_that_forward_writes_to():
+    class Model(nn.Module):
+        def forward(self, x, cache, settings):
+            cache.append(x)
+            settings["calls"] = settings.get("calls", 0) + 1
+            return (x + len(cache) if x.sum() > 0 else x) * settings["calls"]
+
+    cache, settings = [], {}
+    program = capture(Model(), (X, cache, settings))
+    (product,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)
+    (total,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)
+    assert (total.args[1], product.args[1]) == (1, 1)
+    assert (cache, settings) == ([], {})
 
 
 def test_values_taken_out_of_pytorch(faithful):

@@ -110,6 +110,15 @@ def test_caches_go_in_and_out():
     assert tuple(cache.layers[0].keys.shape) == (1, 1, 6, 4)
 
 
+def test_an_empty_cache_is_not_filled():
+    model, inputs = llama("sdpa")
+    cache = transformers.DynamicCache(config=model.config)
+    program = capture(model.eval(), (), {**inputs, "past_key_values": cache})
+    assert [leaf.name for leaf in program.inputs] == ["input_ids"]
+    assert any(leaf.name.endswith("layers.0.keys") for leaf in program.outputs)
+    assert cache.get_seq_length() == 0
+
+
 def test_tied_embeddings():
     program = capture(gpt2("sdpa")[0].eval(), (), {"input_ids": IDS, "use_cache": False})
     assert program.tied == {"lm_head.weight": "transformer.wte.weight"}
