@@ -91,7 +91,7 @@ def jacobian(model, args, source=0, target="0", axes_in=None, axes_out=None, dra
 
         found = torch.autograd.functional.jacobian(output, here[source])
         m = found.ndim - here[source].ndim
-        found = found.permute(*range(m, found.ndim), *range(m)).abs() > NOTHING
+        found = found.permute((*range(m, found.ndim), *range(m))).abs() > NOTHING
         pattern = pattern | found.numpy()
     return folded(pattern, args[source].shape, axes_in, axes_out)
 

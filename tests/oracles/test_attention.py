@@ -11,7 +11,16 @@ import torch.nn.functional as F
 from torch import nn
 
 import depgraph
-from tests.oracles.models import CAUSAL, D, Attentions, CausalAttention, EagerAttention, Generation, SelfAttention, lower
+from tests.oracles.models import (
+    CAUSAL,
+    Attentions,
+    CausalAttention,
+    D,
+    EagerAttention,
+    Generation,
+    SelfAttention,
+    lower,
+)
 
 
 def spread(n):
