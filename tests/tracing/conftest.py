@@ -68,9 +68,3 @@ def assert_well_formed(program: Program) -> None:
         if isinstance(node.target, torch._ops.OpOverload):
             assert not node.target._schema.is_mutable
     program.graph.lint()
-
-
-def targets(program: Program) -> list[str]:
-    """Return the operations of a program in order, without ``getitem``."""
-    names = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
-    return [name for name in names if "getitem" not in name]
