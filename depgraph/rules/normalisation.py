@@ -8,6 +8,7 @@ group with one element left is constant, and reads nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs
 from depgraph.rules.masking import alone, masked_out
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, compress, forget, reshape
+from depgraph.rules.values import FIRST, GENERIC, KNOWN, Value, compress, core, forget, reshape, uniform
 
 
 @rule("softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax", "special_log_softmax")
@@ -56,30 +57,36 @@ def fixed(call: Call, number: float) -> Value:
     )
 
 
-def normalise(call: Call, x: Value, axes: list[int], own: list[Tensor], outs: int = 1) -> Any:
-    """Read the group along ``axes`` and, at each element's own place, scale and shift; ``own`` broadcasts against x.
+def normalise(call: Call, x: Value, axes: list[int], scale: Any, shift: Any, centred: bool = True) -> Any:
+    """Read the group along ``axes`` and, at each element's own place, scale and shift, which broadcast against x.
 
-    A group of one element is constant: nothing of it is read.
+    A centred group of one element is 0: of what is scaled, nothing is read.
     """
     size = math.prod(x.shape[axis] for axis in axes)
     group = x.codes.permute(*[a for a in range(x.ndim) if a not in axes], *axes)
     for axis in axes:
         group = group.unsqueeze(axis)
-    reads = [] if size == 1 else [Read(group, len(axes))]
-    codes = call.nodes(x.shape, *reads, *(Read(o) for o in own))
-    if size == 1:
-        codes = forget(codes)
+    whole = Read(group, len(axes))
+    own = own_of(shift) if centred and size == 1 else own_of(scale, shift)
+    codes = call.nodes(x.shape, *([] if centred and size == 1 else [whole]), *map(Read, own))
+    result = Value(forget(codes), None, call.dtype)
     if not isinstance(call.meta, (tuple, list)):
-        return Value(forget(codes), None, call.dtype)
+        return result
     # Means and deviations are shared by the group, and read nothing but the group.
-    statistics = codes if not own or all(int(o.max()) < 2 for o in own) else call.nodes(x.shape, Read(group, len(axes)))
+    statistics = codes if not any(is_data(o) for o in own) and size > 1 else call.nodes(x.shape, whole)
     for axis in axes:
         statistics = statistics.narrow(axis, 0, 1)
-    statistics = forget(statistics)
     rest = [
         Value(reshape(statistics.expand(_like(m.shape, statistics)), m.shape), None, m.dtype) for m in call.meta[1:]
     ]
-    return (Value(forget(codes), None, call.dtype), *rest)
+    if centred and size == 1:  # no deviation
+        rest[-1] = rest[-1].over(uniform(GENERIC, rest[-1].shape))
+    return (result, *(r.over(forget(r.codes)) for r in rest))
+
+
+def is_data(codes: Tensor) -> bool:
+    """Tell whether some of the codes are nodes."""
+    return bool(codes.numel()) and int(core(codes).max()) >= FIRST
 
 
 def _like(shape: torch.Size, statistics: Tensor) -> torch.Size:
@@ -96,8 +103,8 @@ def layer_norm(call: Call, x: Value, normalized_shape: list[int], weight: Any = 
     """Normalise over the last axes."""
     axes = list(range(x.ndim - len(normalized_shape), x.ndim))
     if "rms" in call.op._schema.name:
-        bias = None
-    return normalise(call, x, axes, own_of(weight, bias))
+        return normalise(call, x, axes, weight, None, centred=False)
+    return normalise(call, x, axes, weight, bias)
 
 
 @rule("group_norm")
@@ -105,8 +112,8 @@ def group_norm(call: Call, x: Value, groups: int, weight: Any = None, bias: Any 
     """Normalise over the channels of a group and all that follows."""
     shape = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
     split = x.over(reshape(x.codes, shape))
-    own = [reshape(o, (1, groups, shape[2], *(1,) * (x.ndim - 2))) for o in own_of(weight, bias)]
-    value = normalise(call, split, list(range(2, len(shape))), own)
+    own = [by_channel(p, (1, groups, shape[2], *(1,) * (x.ndim - 2))) for p in (weight, bias)]
+    value = normalise(call, split, list(range(2, len(shape))), *own)
     return Value(reshape(value.codes, call.shape), None, call.dtype)
 
 
@@ -116,9 +123,14 @@ def native_group_norm(
 ) -> Any:
     """Normalise over the channels of a group and all that follows."""
     split = x.over(reshape(x.codes, (n, groups, c // groups, hxw)))
-    own = [reshape(o, (1, groups, c // groups, 1)) for o in own_of(weight, bias)]
-    out, *rest = normalise(call, split, [2, 3], own)
+    own = [by_channel(p, (1, groups, c // groups, 1)) for p in (weight, bias)]
+    out, *rest = normalise(call, split, [2, 3], *own)
     return (Value(reshape(out.codes, call.shape), None, call.dtype), *rest)
+
+
+def by_channel(parameter: Any, shape: Sequence[int]) -> Any:
+    """Arrange one number a channel in the given shape, which broadcasts against what is normalised."""
+    return parameter.over(reshape(parameter.codes, shape)) if isinstance(parameter, Value) else None
 
 
 def channelwise(parameter: Tensor, x: Value) -> Tensor:
@@ -129,6 +141,7 @@ def channelwise(parameter: Tensor, x: Value) -> Tensor:
 def batch_norm_of(call: Call, x: Value, own: list[Any], running: list[Any], training: bool) -> Any:
     """Normalise each channel: over everything else when training, elementwise by running statistics otherwise."""
     scale = [channelwise(o, x) for o in own_of(*own)]
+    shift = [channelwise(o, x) for o in own_of(own[1])]
     if not training and all(isinstance(r, Value) for r in running):
         codes = call.nodes(
             x.shape, Read(x.codes), *(Read(channelwise(o, x)) for o in own_of(*running)), *map(Read, scale)
@@ -138,10 +151,9 @@ def batch_norm_of(call: Call, x: Value, own: list[Any], running: list[Any], trai
     whole = x.codes.permute(1, *axes)
     for axis in axes:
         whole = whole.unsqueeze(axis)
-    size = math.prod(x.shape[a] for a in axes)
-    reads = [] if size == 1 else [Read(whole, len(axes))]
-    codes = call.nodes(x.shape, *reads, *map(Read, scale))
-    if not scale or all(int(s.max()) < 2 for s in scale):
+    single = math.prod(x.shape[a] for a in axes) == 1
+    codes = call.nodes(x.shape, *([] if single else [Read(whole, len(axes))]), *map(Read, shift if single else scale))
+    if not single and not any(map(is_data, scale)):
         statistics = codes
     else:
         statistics = call.nodes(x.shape, Read(whole, len(axes)))
@@ -163,7 +175,7 @@ def native_batch_norm(call: Call, x: Value, weight: Any, bias: Any, *rest: Any) 
     """Normalise each channel; the mean, the deviation and the new running statistics read the channel."""
     flags = [r for r in rest if isinstance(r, bool)]
     running = [r for r in rest[:2] if isinstance(r, Value)]
-    training = flags[0] if flags else False
+    training = flags[0] if flags else "with_update" in call.op._schema.name
     codes, statistics = batch_norm_of(call, x, [weight, bias], running, training)
     values: list[Value] = [Value(forget(codes), None, call.meta[0].dtype)]
     for k, meta in enumerate(call.meta[1:]):
@@ -182,11 +194,11 @@ def instance_norm(
     call: Call, x: Value, weight: Any, bias: Any, mean: Any, var: Any, use_input_stats: bool, *_: Any
 ) -> Value:
     """Normalise each channel of each example."""
-    own = [channelwise(o, x) for o in own_of(weight, bias)]
+    own = [by_channel(p, (x.shape[1], *(1,) * (x.ndim - 2))) for p in (weight, bias)]
     if not use_input_stats:
         codes = call.nodes(
-            x.shape, Read(x.codes), *(Read(channelwise(o, x)) for o in own_of(mean, var)), *map(Read, own)
+            x.shape, Read(x.codes), *(Read(channelwise(o, x)) for o in own_of(mean, var)), *map(Read, own_of(*own))
         )
         return call.result(codes)
-    value: Value = normalise(call, x, list(range(2, x.ndim)), own)
+    value: Value = normalise(call, x, list(range(2, x.ndim)), *own)
     return value
