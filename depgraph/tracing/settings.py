@@ -16,6 +16,7 @@ import torch
 from torch import fx
 
 from depgraph.tracing.origin import Line, telling
+from depgraph.tracing.recurrences import whole_recurrences
 
 
 @contextlib.contextmanager
@@ -38,6 +39,7 @@ def tracing_settings() -> Iterator[None]:
                 torch.no_grad(),
                 torch.random.fork_rng(devices=()),
                 torch.backends.mkldnn.flags(enabled=False),
+                whole_recurrences(),
                 contextlib.redirect_stdout(sys.stderr),
                 mock.patch.object(fx.proxy.TracerBase, "_filter_traceback_frames", _telling_frames, create=True),
             ):

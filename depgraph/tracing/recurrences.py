@@ -1,0 +1,55 @@
+"""Recurrent layers are not unrolled while a model is exported: only the shapes of their results are needed.
+
+PyTorch works out those shapes by running an LSTM cell by cell on tensors without data, which takes time in proportion to
+the number of steps: seconds for some hundred. The operator itself is kept whole in the graph either way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._decomp.decompositions  # noqa: F401 - enters what is replaced here
+from torch import Tensor
+from torch._C import DispatchKey
+from torch._subclasses.fake_tensor import is_fake
+
+KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+
+
+def shapes(x: Tensor, state: Any, params: Any, biases: bool, layers: int, dropout: float, train: bool,
+           bidirectional: bool, batch_first: bool) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return results of the right shapes for a recurrent layer."""
+    states = list(state) if isinstance(state, (list, tuple)) else [state]
+    output = x.new_empty(*x.shape[:-1], (2 if bidirectional else 1) * states[0].shape[-1])
+    return (output, *(s.new_empty(s.shape) for s in states))
+
+
+def without_data(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an implementation that answers with shapes where there is no data, else runs the original."""
+
+    def kernel(x: Tensor, *args: Any) -> Any:
+        return shapes(x, *args) if is_fake(x) else original(x, *args)
+
+    return kernel
+
+
+@contextlib.contextmanager
+def whole_recurrences() -> Iterator[None]:
+    """Answer for recurrent layers on tensors without data; put everything back afterwards."""
+    aten = torch.ops.aten
+    before = {op: dict(op.py_kernels) for op in (aten.lstm.input, aten.gru.input)}
+    try:
+        for op in before:
+            for key in KEYS:
+                if key in op.py_kernels:
+                    op.py_kernels[key] = without_data(op.py_kernels[key])
+            op._dispatch_cache.clear()
+        yield
+    finally:
+        for op, kernels in before.items():
+            op.py_kernels.clear()
+            op.py_kernels.update(kernels)
+            op._dispatch_cache.clear()
