@@ -1,7 +1,7 @@
 """Linear algebra on whole matrices: factorisations, inverses, solutions of equations.
 
 Reads: factorisation   out[…, any] ← every matrix at […]
-       solution        x[…, :, j] ← all of the matrix and column j of the right-hand side (row i, where that is the left)
+       solution        x[…, :, j] ← all of the matrix and column j of the right-hand side (row i from the left)
 """
 
 from __future__ import annotations

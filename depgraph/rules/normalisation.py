@@ -153,10 +153,8 @@ def batch_norm_of(call: Call, x: Value, own: list[Any], running: list[Any], trai
         whole = whole.unsqueeze(axis)
     single = math.prod(x.shape[a] for a in axes) == 1
     codes = call.nodes(x.shape, *([] if single else [Read(whole, len(axes))]), *map(Read, shift if single else scale))
-    if not single and not any(map(is_data, scale)):
-        statistics = codes
-    else:
-        statistics = call.nodes(x.shape, Read(whole, len(axes)))
+    shared = not single and not any(map(is_data, scale))
+    statistics = codes if shared else call.nodes(x.shape, Read(whole, len(axes)))
     for axis in axes:
         statistics = statistics.select(axis, 0).unsqueeze(axis)
     return codes, statistics.reshape(-1)
