@@ -51,20 +51,21 @@ def plan(program: Program, positions: Mapping[Any, Any] | None, known: Iterable[
     weights = {source.name: source.value for source in program.sources.values() if source.kind != "input"}
     for key, axes in (positions or {}).items():
         if key in inputs:
-            leaf = inputs[key]
-            result.tracked[leaf.name] = axes_of(leaf.name, leaf.value.shape, axes)
+            chosen, name, shape = result.tracked, inputs[key].name, inputs[key].value.shape
         elif key in outputs:
-            leaf = outputs[key]
-            result.outputs[leaf.name] = axes_of(leaf.name, leaf.value.shape, axes)
+            chosen, name, shape = result.outputs, outputs[key].name, outputs[key].value.shape
         elif key in weights or key in program.tied:
             name = program.tied.get(key, key)
-            result.parameters[name] = axes_of(name, weights[name].shape, axes)
+            chosen, shape = result.parameters, weights[name].shape
         else:
             raise PositionError(
                 f"positions names {key!r}, which is neither an input, an output nor a parameter. Inputs: "
                 f"{_listed(program.inputs)}; outputs: {_listed(program.outputs)}; parameters and buffers by their "
                 f"dotted names{_such_as(weights)}."
             )
+        if name in chosen:
+            raise PositionError(f"positions names {name} twice, the second time as {key!r}: name it once.")
+        chosen[name] = axes_of(name, shape, axes)
     for key in [known] if isinstance(known, (str, int)) else known or ():
         if key not in inputs:
             raise PositionError(
@@ -111,7 +112,7 @@ def axes_of(name: str, shape: Sequence[int], axes: Any) -> tuple[int, ...]:
     PositionError
         Where an axis does not exist or is named twice.
     """
-    given = (axes,) if isinstance(axes, int) else tuple(axes)
+    given = tuple(axes) if isinstance(axes, Iterable) else (axes,)
     for axis in given:
         if isinstance(axis, bool) or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
             valid = f"axes 0 to {len(shape) - 1}" if len(shape) else "no axes"
@@ -127,21 +128,32 @@ def infer(program: Program, leaf: Leaf) -> tuple[int, ...]:
     value = leaf.value
     if value.dtype == torch.bool:
         return ()
-    consumer = first_consumer(program, leaf.name)
-    schema = getattr(consumer.target, "_schema", None) if consumer is not None else None
-    name = "" if schema is None else schema.name.partition("::")[2].lstrip("_")
-    digits = [int(c) for c in name if c.isdigit()]
-    if ("conv" in name or "pool" in name) and digits and digits[0] < value.ndim:
-        return tuple(range(value.ndim - digits[0], value.ndim))
-    if name == "convolution" and value.ndim > 2:
-        return tuple(range(2, value.ndim))
-    if name.startswith("embedding") and not value.is_floating_point():
-        return tuple(range(1, value.ndim)) or tuple(range(value.ndim))
-    if consumer is not None and name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        return (1,) if value.ndim == 3 and consumer.args[-1] is True else (0,)
+    found = first_consumer(program, leaf)
+    axes, origin = (None, []) if found is None else (_axes_by(*found), found[2])
+    if axes is not None:
+        return tuple(sorted(origin[axis] for axis in axes if origin[axis] >= 0))
     if value.is_floating_point() or value.is_complex():
         return (1,) if value.ndim >= 3 else ()
     return (1,) if value.ndim >= 2 else ()
+
+
+def _axes_by(consumer: fx.Node, read: fx.Node, origin: Sequence[int]) -> Sequence[int] | None:
+    """Return the axes that an operation tells positions apart by, of what it reads; None where it says nothing."""
+    schema = getattr(consumer.target, "_schema", None)
+    name = "" if schema is None else schema.name.partition("::")[2].lstrip("_")
+    ndim, is_data = len(origin), bool(consumer.args) and consumer.args[0] is read
+    digits = [int(c) for c in name if c.isdigit()]
+    if ("conv" in name or "pool" in name) and is_data and digits and digits[0] < ndim:
+        return range(ndim - digits[0], ndim)
+    if name == "convolution" and is_data and ndim > 2:
+        return range(2, ndim)
+    if name.startswith("embedding") and not is_data:
+        return range(1, ndim) or range(ndim)
+    if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        if not is_data:  # a state stands at no time
+            return ()
+        return (1,) if ndim == 3 and consumer.args[-1] is True else (0,)
+    return None
 
 
 # Operations that keep every axis where it is: what reads their result is what reads the input.
@@ -150,20 +162,53 @@ _KEEPS_AXES = frozenset(
 )
 
 
-def first_consumer(program: Program, name: str) -> fx.Node | None:
-    """Return the first operation that reads an input, be it padded, copied or cast before."""
-    carriers: set[fx.Node] = set()
+def first_consumer(program: Program, leaf: Leaf) -> tuple[fx.Node, fx.Node, list[int]] | None:
+    """Return the first operation that reads an input, be it padded, copied, cast or transposed before.
+
+    Returns
+    -------
+    consumer : torch.fx.Node
+    read : torch.fx.Node
+        What it reads: the input, or a moved copy of it.
+    origin : list of int
+        For each axis of that, which axis of the input it is; -1 for one that was put in.
+    """
+    carriers: dict[fx.Node, list[int]] = {}
     for node in program.graph.nodes:
         source = program.sources.get(node.name) if node.op == "placeholder" else None
-        if source is not None and source.kind == "input" and source.name == name:
-            carriers.add(node)
-        elif node.op == "call_function" and not carriers.isdisjoint(node.all_input_nodes):
-            schema = getattr(node.target, "_schema", None)
-            if schema is None or schema.name.partition("::")[2] not in _KEEPS_AXES:
-                found: fx.Node = node
-                return found
-            carriers.add(node)
+        if source is not None and source.kind == "input" and source.name == leaf.name:
+            carriers[node] = list(range(leaf.value.ndim))
+            continue
+        read = next((n for n in node.all_input_nodes if n in carriers), None) if node.op == "call_function" else None
+        if read is not None:
+            moved = _moved(node, carriers[read])
+            if moved is None:
+                return node, read, carriers[read]
+            carriers[node] = moved
     return None
+
+
+def _moved(node: fx.Node, axes: list[int]) -> list[int] | None:
+    """Return where an operation that only moves axes puts them; None for any other operation."""
+    schema = getattr(node.target, "_schema", None)
+    name = "" if schema is None else schema.name.partition("::")[2]
+    moved = list(axes)
+    if name in _KEEPS_AXES:
+        return moved
+    if name == "unsqueeze":
+        moved.insert(_number(node.args[1]) % (len(axes) + 1), -1)
+        return moved
+    if name == "transpose":
+        one, other = (_number(axis) for axis in node.args[1:3])
+        moved[one], moved[other] = moved[other], moved[one]
+        return moved
+    if name == "permute" and isinstance(node.args[1], (list, tuple)):
+        return [axes[_number(axis)] for axis in node.args[1]]
+    return None
+
+
+def _number(argument: Any) -> int:
+    return int(argument)
 
 
 def _listed(leaves: Sequence[Leaf]) -> str:
