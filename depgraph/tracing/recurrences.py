@@ -1,7 +1,7 @@
 """Recurrent layers are not unrolled while a model is exported: only the shapes of their results are needed.
 
-PyTorch works out those shapes by running an LSTM cell by cell on tensors without data, which takes time in proportion to
-the number of steps: seconds for some hundred. The operator itself is kept whole in the graph either way.
+PyTorch works out those shapes by running an LSTM cell by cell on tensors without data, which takes seconds for some
+hundred steps. The operator itself is kept whole in the graph either way.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import torch
-import torch._decomp.decompositions  # noqa: F401 - enters what is replaced here
 from torch import Tensor
 from torch._C import DispatchKey
+from torch._decomp import decomposition_table
 from torch._subclasses.fake_tensor import is_fake
 
 KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
@@ -39,17 +40,21 @@ def without_data(original: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def whole_recurrences() -> Iterator[None]:
     """Answer for recurrent layers on tensors without data; put everything back afterwards."""
-    aten = torch.ops.aten
-    before = {op: dict(op.py_kernels) for op in (aten.lstm.input, aten.gru.input)}
-    try:
-        for op in before:
-            for key in KEYS:
-                if key in op.py_kernels:
-                    op.py_kernels[key] = without_data(op.py_kernels[key])
-            op._dispatch_cache.clear()
+    ops = (torch.ops.aten.lstm.input, torch.ops.aten.gru.input)
+    decompositions = {op: without_data(decomposition_table[op]) for op in ops if op in decomposition_table}
+    kernels = [
+        mock.patch.dict(op.py_kernels, {key: without_data(op.py_kernels[key]) for key in KEYS if key in op.py_kernels})
+        for op in ops
+    ]
+    with contextlib.ExitStack() as stack:
+        # PyTorch remembers which kernel it found: make it look again, before and after.
+        stack.callback(_forget, ops)
+        for patch in (mock.patch.dict(decomposition_table, decompositions), *kernels):
+            stack.enter_context(patch)
+        _forget(ops)
         yield
-    finally:
-        for op, kernels in before.items():
-            op.py_kernels.clear()
-            op.py_kernels.update(kernels)
-            op._dispatch_cache.clear()
+
+
+def _forget(ops: tuple[Any, ...]) -> None:
+    for op in ops:
+        op._dispatch_cache.clear()
