@@ -24,7 +24,8 @@ _FORMS: dict[int, list[torch.Tensor]] = {}
 _KEYS = itertools.count()  # never used twice: results of operators are remembered by their arguments
 
 
-@torch.library.custom_op("depgraph::stand_in", mutates_args=())
+# Tagged as random, lest PyTorch runs it where all that it reads is constant.
+@torch.library.custom_op("depgraph::stand_in", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
 def stand_in(key: int, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """Return tensors of the shapes noted under a key. Never run on data."""
     raise NotImplementedError
