@@ -21,6 +21,8 @@ _HOME = {
     "bottleneck": "depgraph.metrics.bottleneck",
     "Cut": "depgraph.metrics.bottleneck",
     "state": "depgraph.metrics.bottleneck",
+    "verify": "depgraph.verification.verify",
+    "Verdict": "depgraph.verification.verdict",
     "render": "depgraph.rendering.render",
     "DepgraphError": "depgraph.errors",
     "GraphError": "depgraph.errors",

@@ -20,6 +20,7 @@ PUBLIC = {
     "RenderError",
     "Terminal",
     "TracingError",
+    "Verdict",
     "bottleneck",
     "critical_path",
     "from_networkx",
@@ -29,6 +30,7 @@ PUBLIC = {
     "shortest_path",
     "state",
     "trace",
+    "verify",
 }
 
 

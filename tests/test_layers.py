@@ -16,6 +16,7 @@ BELOW = {
     "unrolling": {"errors", "dag", "tracing", "rules"},
     "metrics": {"errors", "dag"},
     "rendering": {"errors", "dag"},
+    "verification": {"errors", "dag", "tracing", "metrics"},
 }
 HEAVY = {"torch", "numpy", "scipy", "networkx", "graphviz", "rich", "depgraph"}
 

@@ -1,0 +1,1 @@
+"""Measuring on the running model what a dependency graph says of it."""

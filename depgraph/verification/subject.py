@@ -1,0 +1,255 @@
+"""The user's model, made to run again and again on other values; the model itself stays as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+from torch.func import functional_call
+
+from depgraph.dag.graph import DependencyGraph, Terminal
+from depgraph.errors import GraphError, TracingError
+from depgraph.tracing import loaded
+from depgraph.tracing.copies import copied, initialised
+from depgraph.tracing.findings import failure
+from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
+from depgraph.tracing.origin import WRAPPED
+from depgraph.tracing.program import Leaf
+from depgraph.tracing.settings import quiet, tracing_settings
+from depgraph.tracing.wrapper import Call, Flat
+from depgraph.verification.decisions import noted
+from depgraph.verification.values import widened
+
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """An input of the graph, with the model's own value of it.
+
+    Attributes
+    ----------
+    terminal : Terminal
+    value : torch.Tensor
+    state : str
+        Name of the parameter or buffer that it is; ``""`` for an argument of forward.
+    known : bool
+        Whether it is held at that value.
+    """
+
+    terminal: Terminal
+    value: Tensor
+    state: str
+    known: bool
+
+
+class Subject:
+    """A model that runs on any values in place of its own.
+
+    Attributes
+    ----------
+    sources : list of Source
+        One for each input of the graph.
+    state : dict
+        Parameters and buffers by name.
+    parameters : set of str
+        The names of those that are parameters, and no source.
+    dtype : torch.dtype or None
+        The precision it runs in, None for the model's own.
+    strayed, refused : int
+        Runs that went another way than the example inputs do, and runs that raised.
+    """
+
+    def __init__(
+        self, graph: DependencyGraph, flat: Flat, call: Call, inputs: Sequence[Leaf], dtype: torch.dtype | None
+    ) -> None:
+        self.graph, self.flat, self.call, self.dtype = graph, flat, call, dtype
+        own: State = {name: p.detach() for name, p in flat.named_parameters()}
+        self.state: State = {name: widened(t, dtype) for name, t in (own | dict(flat.named_buffers())).items()}
+        terminals = list(graph.inputs.values())
+        self.sources = [
+            Source(terminal, widened(tensor, dtype), "", terminal.name in graph.known_inputs)
+            for terminal, tensor in zip(terminals, call.tensors(), strict=False)
+        ]
+        for terminal in terminals[len(inputs) :]:
+            name = self._named(terminal)
+            self.sources.append(Source(terminal, self.state[name], name, False))
+        self.parameters = set(own) - {source.state for source in self.sources}
+        self._written: list[str] = []
+        self._way: list[Any] = []
+        self.strayed = self.refused = 0
+
+    def _named(self, terminal: Terminal) -> str:
+        path, _, last = f"{WRAPPED}.{terminal.name}".rpartition(".")
+        try:
+            wanted = getattr(self.flat.get_submodule(path), last)
+        except AttributeError:
+            wanted = None
+        held = dict(self.flat.named_parameters()) | dict(self.flat.named_buffers())
+        for name, tensor in held.items():
+            if tensor is wanted and tuple(tensor.shape) == terminal.shape:
+                return name
+        raise GraphError(
+            f"The graph has an input {terminal.name} of shape {terminal.shape}, which the model has not: give the "
+            "model and the arguments that were traced."
+        )
+
+    def example(self) -> list[Tensor]:
+        """Run the model on its own values, and learn which way it goes and what it writes to."""
+        values = [source.value for source in self.sources]
+        fresh = {name: tensor.clone() for name, tensor in self.state.items()}
+        with noted() as way:
+            outputs = self._run(values, fresh, 0)
+        self._way = way
+        self._written = [name for name, tensor in fresh.items() if not torch.equal(tensor, self.state[name])]
+        self._check(outputs)
+        return outputs
+
+    def run(self, values: Sequence[Tensor], state: State, seed: int) -> list[Tensor] | None:
+        """Return the outputs, None where the model does not take the values or goes another way than the graph.
+
+        Parameters
+        ----------
+        values : sequence of tensors
+            One for each source.
+        state : dict
+            As ``self.state``; what the model writes to is left as it was.
+        seed : int
+            What random numbers in the model start from.
+        """
+        fresh = state | {name: state[name].clone() for name in self._written}
+        try:
+            with noted() if self._way else contextlib.nullcontext(self._way) as way:
+                outputs = self._run(values, fresh, seed)
+        except Exception:  # indices out of range, sizes that do not fit, and whatever else a model checks
+            self.refused += 1
+            return None
+        shapes = [tuple(output.shape) for output in outputs]
+        if way != self._way or shapes != [terminal.shape for terminal in self.graph.outputs.values()]:
+            self.strayed += 1
+            return None
+        return outputs
+
+    def _run(self, values: Sequence[Tensor], state: State, seed: int) -> list[Tensor]:
+        """Run the model; what it writes to changes."""
+        pairs = list(zip(self.sources, values, strict=True))
+        arguments = tuple(value.clone() for source, value in pairs if not source.state)
+        given = state | {source.state: value.clone() for source, value in pairs if source.state}
+        with (
+            _seeded(seed, any(tensor.is_cuda for tensor in given.values())),
+            _default_dtype(self.dtype),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            result = functional_call(self.flat, given, arguments)
+        return list(result[: len(self.call.found)])
+
+    def _check(self, outputs: Sequence[Tensor]) -> None:
+        terminals = list(self.graph.outputs.values())
+        have, want = [tuple(o.shape) for o in outputs], [t.shape for t in terminals]
+        if have != want:
+            raise GraphError(
+                f"The graph has outputs of shapes {want}, the model returns {have}: give the model and the arguments "
+                "that were traced."
+            )
+
+
+@contextmanager
+def subject(
+    graph: DependencyGraph, model: nn.Module | ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[tuple[Subject, list[Tensor]]]:
+    """Give the model ready to be run, and what it returns on its own values; in float64 where it can do that.
+
+    Raises
+    ------
+    GraphError
+        Where the graph is not one of this model and these arguments.
+    TracingError
+        Where the model does not run.
+    """
+    if isinstance(model, ExportedProgram):
+        args, kwargs = loaded.example_inputs(model, args, kwargs)
+        module: nn.Module = model.module(check_guards=False)
+    elif isinstance(model, nn.Module):
+        module = model
+    else:
+        raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
+    call = Call(args, kwargs)
+    inputs = input_leaves(tensors_of(arguments_of(module, args, kwargs)))
+    _check_inputs(graph, inputs, named=not isinstance(model, ExportedProgram))
+    with tracing_settings(), copied(initialised(module, call)) as twin:
+        tensors = [*twin.parameters(), *twin.buffers(), *(leaf.value for leaf in inputs)]
+        if any(tensor.is_meta for tensor in tensors):
+            raise TracingError(f"{type(twin).__name__} is on the meta device, where nothing can be measured.")
+        if not isinstance(model, ExportedProgram) and graph.mode != ("train" if twin.training else "eval"):
+            twin.train(graph.mode == "train")
+        yield _ready(graph, twin, call, inputs)
+
+
+def _ready(graph: DependencyGraph, twin: nn.Module, call: Call, inputs: list[Leaf]) -> tuple[Subject, list[Tensor]]:
+    """Return the model in the highest precision in which it runs, and what it returns on its own values."""
+    flat = Flat(twin, call)
+    loose = [(vars(m), name, t) for m in twin.modules() for name, t in vars(m).items() if isinstance(t, Tensor)]
+    error: Exception | None = None
+    for dtype in (torch.float64, torch.float32, None):
+        for attributes, name, tensor in loose:
+            attributes[name] = widened(tensor, dtype)
+        try:
+            with quiet():
+                found = Subject(graph, flat, call, inputs, dtype)
+                return found, found.example()
+        except GraphError:
+            raise
+        except Exception as problem:
+            error = problem
+    assert error is not None
+    raise failure(twin, inputs, error, runs=False) from error
+
+
+def _check_inputs(graph: DependencyGraph, inputs: Sequence[Leaf], *, named: bool) -> None:
+    terminals = list(graph.inputs.values())
+    want = [(t.name, t.shape) for t in terminals[: len(inputs)]]
+    have = [(leaf.name, tuple(leaf.value.shape)) for leaf in inputs]
+    if want != have if named else [shape for _, shape in want] != [shape for _, shape in have]:
+        raise GraphError(
+            f"The graph has inputs {_listed(want)}, the model is given {_listed(have)}: give the arguments that were "
+            "traced."
+        )
+
+
+def _listed(forms: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in forms) or "none"
+
+
+@contextmanager
+def _seeded(seed: int, cuda: bool) -> Iterator[None]:
+    """Let everything random in a model be the same each time, and give the user's random numbers back."""
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - a model may draw from the old generator
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed asks for every accelerator, which takes longer
+    if cuda:
+        torch.cuda.manual_seed_all(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype | None) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype or before)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

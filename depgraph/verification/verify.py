@@ -1,0 +1,116 @@
+"""`depgraph.verify`: a dependency graph compared with the running model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from depgraph.dag.graph import DependencyGraph
+from depgraph.errors import GraphError
+from depgraph.verification.measurement import Measurement
+from depgraph.verification.subject import Subject, subject
+from depgraph.verification.tables import extra, missed
+from depgraph.verification.verdict import Verdict
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+
+def verify(
+    graph: DependencyGraph,
+    model: torch.nn.Module | ExportedProgram,
+    args: tuple[Any, ...] | torch.Tensor = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    draws: int = 4,
+    limit: int = 64,
+    progress: Callable[[int, int], None] | None = None,
+) -> Verdict:
+    """Compare a model's dependency graph with what the model does when it runs.
+
+    The values at one input position are changed, and the output positions that change with them are noted; where there
+    are derivatives, those that are not zero are noted as well. That is repeated with other parameters and other inputs,
+    since a graph holds for all of them. Every pair of an input and an output position that depend on each other must
+    have a path in the graph. The model runs on a copy, in float64 where it can, with the same random numbers each time
+    and in the mode in which it was traced; known inputs keep their values.
+
+    Parameters
+    ----------
+    graph : DependencyGraph
+        Made by `trace`.
+    model, args, kwargs
+        What it was made of.
+    draws : int
+        How often to repeat. Dependences that show for few values only need more.
+    limit : int
+        Most positions to try of each input and each output; where there are more, a random choice of them.
+    progress : callable, optional
+        Called with the number of steps done and their number in all.
+
+    Returns
+    -------
+    Verdict
+        Its attributes ``sound`` and ``exact`` say whether the graph has every dependence that was measured, and no
+        other; ``missed`` and ``extra`` hold the pairs of positions that disagree.
+
+    Raises
+    ------
+    GraphError
+        Where the graph is not one of this model and these arguments, or ``draws`` or ``limit`` is less than 1.
+    TracingError
+        Where the model does not run.
+
+    Examples
+    --------
+    >>> import torch, depgraph
+    >>> model = torch.nn.LSTM(2, 3).eval()
+    >>> x = torch.randn(5, 1, 2)
+    >>> graph = depgraph.trace(model, (x,), positions={"input": 0, "output.0": 0})
+    >>> verdict = depgraph.verify(graph, model, (x,))
+    >>> print(verdict)
+    Exact: of 35 pairs, the 25 with a path are those that measuring shows.
+    >>> verdict.sound, verdict.exact, verdict.missed, verdict.compared
+    (True, True, [], 35)
+    """
+    for name, number in (("draws", draws), ("limit", limit)):
+        if number < 1:
+            raise GraphError(f"verify() needs {name} of at least 1; got {number}.")
+    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    with subject(graph, model, args, kwargs or {}) as (runs, example):
+        measurement = Measurement(runs, graph, example, draws, limit, progress or (lambda done, total: None))
+        measurement.run()
+    return _verdict(measurement, runs)
+
+
+def _verdict(measurement: Measurement, runs: Subject) -> Verdict:
+    tables = [table for row in measurement.tables for table in row]
+    return Verdict(
+        compared=sum(int(table.compared.sum()) for table in tables),
+        pairs=sum(int((table.structure & table.compared).sum()) for table in tables),
+        missed=missed(tables),
+        extra=extra(tables),
+        draws=measurement.draws,
+        dtype=str(runs.dtype or torch.get_default_dtype()).removeprefix("torch."),
+        notes=_notes(measurement, runs),
+    )
+
+
+def _notes(measurement: Measurement, runs: Subject) -> list[str]:
+    notes = [
+        f"{tables[0].source.name}: at {count:,} positions the model takes no other values, so they were left out"
+        for tables in measurement.tables
+        if (count := int((~np.any([table.compared.any(1) for table in tables], axis=0)).sum()))
+    ]
+    notes += [
+        f"{target.name}: {count:,} positions differ from run to run by themselves, so they were left out"
+        for target, steady in zip(measurement.targets, measurement.steady, strict=True)
+        if (count := int((~steady).sum()))
+    ]
+    if runs.dtype != torch.float64:
+        notes.append("the model does not run in float64: weak dependences may not show")
+    if runs.strayed:
+        notes.append(f"{runs.strayed:,} runs went another way than the example inputs do, and were left out")
+    return notes
