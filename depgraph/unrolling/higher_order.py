@@ -3,12 +3,14 @@
 Reads: cond         the branch that a known predicate takes; else, elementwise, the predicate and both branches
        while_loop   iteration by iteration while the condition is known; else everything that goes in
        scan         step by step: the carried state and the step's own slice
+       flex         see `depgraph.unrolling.flex`
        a wrapper    (checkpoint, autocast, no_grad regions) what the wrapped graph reads
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +21,7 @@ from depgraph.rules.movement import swap
 from depgraph.rules.reduction import everything
 from depgraph.rules.values import Value, compress
 from depgraph.unrolling.builder import Label
+from depgraph.unrolling.flex import flex_attention
 from depgraph.unrolling.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -128,6 +131,7 @@ def follow(interpreter: Interpreter, node: fx.Node, args: tuple[Any, ...], kwarg
         "while_loop": operator.while_loop,
         "scan": operator.scan,
         "map_impl": operator.map_impl,
+        "flex_attention": partial(flex_attention, operator),
     }.get(operator.name)
     if method is not None:
         return method(*args, **kwargs)  # type: ignore[operator]
