@@ -14,7 +14,7 @@ known so that whatever such an operation fills in (padding, the other half of ``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -150,36 +150,31 @@ def compress(codes: Tensor) -> Tensor:
 def reshape(tensor: Tensor, shape: Sequence[int]) -> Tensor:
     """Reshape without giving up stride 0 where the whole group of axes that merge or split has it."""
     shape = tuple(shape)
-    if tensor.numel() == 0 or tensor.shape == shape:
+    if tensor.numel() == 0:
         return tensor.reshape(shape)
-    kept: list[int] = []
-    thin: list[int] = []
-    i = j = 0
-    while i < tensor.ndim or j < len(shape):
-        # One group: the fewest leading axes on both sides with the same number of elements.
-        i0, j0, left, right = i, j, 1, 1
-        while True:
-            if left <= right and i < tensor.ndim and (left < right or i == i0):
-                left *= tensor.shape[i]
-                i += 1
-            elif (right < left and j < len(shape)) or (j == j0 and j < len(shape)):
-                right *= shape[j]
-                j += 1
-            elif left == right:
-                break
-            else:  # trailing axes of length 1
-                if i < tensor.ndim:
-                    left *= tensor.shape[i]
-                    i += 1
-                else:
-                    right *= shape[j]
-                    j += 1
-        same = all(tensor.stride(a) == 0 or tensor.shape[a] == 1 for a in range(i0, i))
-        if same:
-            thin.extend(range(i0, i))
-            kept.extend([1] * (j - j0))
+    sizes: list[int] = []
+    for old, new in groups(tuple(tensor.shape), shape):
+        if all(tensor.stride(axis) == 0 or tensor.shape[axis] == 1 for axis in old):
+            for axis in old:
+                tensor = tensor.narrow(axis, 0, 1)
+            sizes.extend(1 for _ in new)
         else:
-            kept.extend(shape[j0:j])
-    for axis in thin:
-        tensor = tensor.narrow(axis, 0, 1)
-    return tensor.reshape(kept).expand(shape)
+            sizes.extend(shape[axis] for axis in new)
+    return tensor.reshape(sizes).expand(shape)
+
+
+def groups(old: tuple[int, ...], new: tuple[int, ...]) -> Iterator[tuple[range, range]]:
+    """Split a reshape into the smallest groups of neighbouring axes that hold the same number of elements."""
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first, left, right = (i, j), 1, 1
+        if i < len(old):
+            left, i = old[i], i + 1
+        if j < len(new):
+            right, j = new[j], j + 1
+        while left != right:
+            if left < right:
+                left, i = left * old[i], i + 1
+            else:
+                right, j = right * new[j], j + 1
+        yield range(first[0], i), range(first[1], j)
