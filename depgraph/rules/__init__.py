@@ -11,6 +11,10 @@ from depgraph.rules import (
     normalisation,
     recurrence,
     reduction,
+    resampling,
+    scattering,
+    searching,
+    spectral,
 )
 
 __all__ = [
@@ -24,4 +28,8 @@ __all__ = [
     "normalisation",
     "recurrence",
     "reduction",
+    "resampling",
+    "scattering",
+    "searching",
+    "spectral",
 ]

@@ -44,16 +44,30 @@ def linear(call: Call, x: Value, weight: Value, bias: Value | None = None) -> Va
     return call.result(contract(call, arrange(x, lambda t: t.unsqueeze(-2)), weight, 1, extra))
 
 
-@rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "linalg_vecdot", "_sparse_mm", contraction=True)
+@rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "_sparse_mm", contraction=True)
 def matmul(call: Call, a: Value, b: Value, *_: Any, **__: Any) -> Value:
     """``y[…, i, j] = Σ_k a[…, i, k] b[…, k, j]``; vectors as `torch.matmul` has them."""
-    if call.op._schema.name == "aten::inner" and b.ndim > 1 and a.ndim > 0:
-        flat_a, flat_b = a.ndim - 1, b.ndim - 1
-        left = arrange(a, lambda t: t.reshape(*t.shape[:flat_a], *(1,) * flat_b, t.shape[-1]))
-        return call.result(contract(call, left, b, 1))
-    if call.op._schema.name == "aten::linalg_vecdot" or (a.ndim <= 1 and b.ndim <= 1):
-        return call.result(contract(call, a, b, min(1, a.ndim)))
+    if a.ndim <= 1 and b.ndim <= 1:
+        return call.result(contract(call, a, b, 1))
     return call.result(contract(call, *products(a, b), 1))
+
+
+@rule("inner", contraction=True)
+def inner(call: Call, a: Value, b: Value) -> Value:
+    """``y[…, …] = Σ_k a[…, k] b[…, k]``; numbers scale."""
+    if a.ndim == 0 or b.ndim == 0:
+        return call.result(contract(call, a, b, 0))
+    left = arrange(a, lambda t: t.reshape(*t.shape[:-1], *(1,) * (b.ndim - 1), t.shape[-1]))
+    return call.result(contract(call, left, b, 1))
+
+
+@rule("linalg_vecdot", contraction=True)
+def vecdot(call: Call, a: Value, b: Value, *, dim: int = -1) -> Value:
+    """``y[…] = Σ_k a[…, k] b[…, k]`` along any axis."""
+    ndim = max(a.ndim, b.ndim)
+    axis = dim % ndim - ndim  # counted from behind, as broadcasting does
+    a, b = (arrange(v, lambda t: t.expand((1,) * (ndim - t.ndim) + t.shape).movedim(axis, -1)) for v in (a, b))
+    return call.result(contract(call, a, b, 1))
 
 
 def products(a: Value, b: Value) -> tuple[Value, Value]:
@@ -79,6 +93,8 @@ def addbmm(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value
     """``c + Σ_batch a @ b``."""
     left, right = (arrange(v, lambda t: t.movedim(0, -2)) for v in products(a, b))
     extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)
+    if scales.get("alpha", 1) == 0:
+        return call.result(call.nodes(call.shape, *extra))
     return call.result(contract(call, left, right, 2, extra))
 
 
@@ -86,6 +102,8 @@ def addbmm(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value
 def addr(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
     """``c + a ⊗ b``."""
     extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)
+    if scales.get("alpha", 1) == 0:
+        return call.result(call.nodes(call.shape, *extra))
     return call.result(contract(call, arrange(a, lambda t: t.unsqueeze(-1)), b, 0, extra))
 
 

@@ -156,8 +156,10 @@ def pool(call: Call, x: Value, kernel: Any, stride: Any, padding: Any, dilation:
     kernel = per_axis(kernel, axes)
     stride = per_axis(stride, axes) if stride else kernel
     out = list(call.shape[-axes:])
-    view = windows(x.codes, kernel, stride, per_axis(padding, axes), per_axis(dilation, axes), out)
-    return outputs(call, call.nodes(call.shape, Read(view, axes)))
+    slide = (kernel, stride, per_axis(padding, axes), per_axis(dilation, axes), out)
+    view = windows(x.codes, *slide)
+    single = windows(torch.ones(x.shape[-axes:], dtype=torch.int64), *slide).flatten(axes).sum(-1) == 1
+    return outputs(call, call.nodes(call.shape, Read(view, axes)), single)
 
 
 @rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d")
@@ -165,18 +167,27 @@ def pool(call: Call, x: Value, kernel: Any, stride: Any, padding: Any, dilation:
 def adaptive_pool(call: Call, x: Value, output_size: Any) -> Any:
     """Read the window; windows differ in size: out[t] ← x[⌊t n / m⌋ … ⌈(t + 1) n / m⌉ - 1]."""
     axes = int(call.op._schema.name.partition("pool")[2][0])
-    out, size = call.shape[-axes:], x.shape[-axes:]
-    codes, dead = x.codes, torch.zeros((), dtype=torch.bool)
-    for i, (n, m) in enumerate(zip(size, out, strict=True)):
-        start = torch.arange(m) * n // m
-        stop = -((torch.arange(m) + 1) * -n // m)
-        width = int((stop - start).max())
-        index = start[:, None] + torch.arange(width)
-        beyond = index >= stop[:, None]
-        axis = x.ndim - axes + i
-        codes = codes.index_select(axis, index.clamp(max=n - 1).reshape(-1)).unflatten(axis, (m, width))
+    patterns = []
+    for n, m in zip(x.shape[-axes:], call.shape[-axes:], strict=True):
+        place, t = torch.arange(n), torch.arange(m)[:, None]
+        patterns.append((place >= t * n // m) & (place < -((t + 1) * -n // m)))
+    read, single = stretches(x.codes, patterns)
+    return outputs(call, call.nodes(call.shape, read), single)
+
+
+def stretches(codes: Tensor, patterns: list[Tensor]) -> tuple[Read, Tensor]:
+    """Read, along each of the last axes, the places that its pattern (out, in) says; tell where that is but one."""
+    axes = len(patterns)
+    dead, count, rank = torch.zeros((), dtype=torch.bool), torch.ones((), dtype=torch.int64), codes.ndim
+    for i, pattern in enumerate(patterns):
+        axis, (m, n) = rank - axes + i, pattern.shape
+        start = pattern.int().argmax(1, keepdim=True)
+        index = start + torch.arange(max(1, n - int((start + pattern.flip(1).int().argmax(1, keepdim=True)).min())))
+        beyond = (index >= n) | ~pattern.gather(1, index.clamp(max=n - 1))
+        codes = codes.index_select(axis, index.clamp(max=n - 1).reshape(-1)).unflatten(axis, index.shape)
         codes = codes.movedim(axis + 1, -1)
-        place = [1] * (x.ndim + axes)
-        place[axis], place[x.ndim + i] = m, width
+        place = [1] * (rank + axes)
+        place[axis], place[rank + i] = index.shape
         dead = dead | beyond.reshape(place)
-    return outputs(call, call.nodes(call.shape, Read(codes, axes, dead)))
+        count = count * pattern.sum(1).reshape([m if a == i else 1 for a in range(axes)])
+    return Read(codes, axes, dead), count <= 1

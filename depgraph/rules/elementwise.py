@@ -15,7 +15,7 @@ from torch import Tensor
 from depgraph.rules.call import Call, Read
 from depgraph.rules.masking import ORDINARY, negligible
 from depgraph.rules.registry import name_of, rule
-from depgraph.rules.values import KNOWN, Value, compress, forget, known, together, uniform
+from depgraph.rules.values import GENERIC, KNOWN, Value, compress, forget, known, together, uniform
 
 # Where an operation's result is settled by one argument alone, as a function of that argument's known value.
 SETTLED_BY: dict[str, Callable[[Tensor], Tensor]] = {
@@ -115,12 +115,18 @@ def shifted(codes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     return codes, values
 
 
-def outputs(call: Call, codes: Tensor) -> Any:
-    """Return the same codes for every output of the operator."""
+def outputs(call: Call, codes: Tensor, single: Tensor | None = None) -> Any:
+    """Return the same codes for every output of the operator.
+
+    Where there is a ``single`` element to choose from, the index of the chosen one, the second output, is constant.
+    """
     if isinstance(call.meta, (tuple, list)):
         # frexp and its like: nothing is known of the values, so known elements count as generic.
         codes = forget(codes)
-        return tuple(Value(codes.expand(m.shape), None, m.dtype) for m in call.meta)
+        values = [Value(codes.expand(m.shape), None, m.dtype) for m in call.meta]
+        if single is not None and bool(single.any()) and len(values) > 1:
+            values[1] = values[1].over(torch.where(single, GENERIC, values[1].codes))
+        return tuple(values)
     return call.result(codes)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import shifted, tensors_in
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, compress, core, forget, known, reshape, uniform
+from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, reshape, uniform
 
 
 @rule(
@@ -29,7 +29,7 @@ from depgraph.rules.values import KNOWN, Value, compress, core, forget, known, r
         "narrow_copy",
         "select_copy",
     ),
-    *("broadcast_tensors", "atleast_1d", "atleast_2d", "atleast_3d", "diag", "diagonal_copy"),
+    *("broadcast_tensors", "combinations", "atleast_1d", "atleast_2d", "atleast_3d", "diag", "diagonal_copy"),
     *(
         "transpose_copy",
         "unbind_copy",
@@ -161,6 +161,31 @@ def as_strided(call: Call, value: Value, size: list[int], stride: list[int], off
     return value.over(compress(laid_out(value.codes)), None if value.known is None else laid_out(value.known))
 
 
+@rule("as_strided_scatter")
+def as_strided_scatter(
+    call: Call, value: Value, source: Value, size: list[int], stride: list[int], offset: int | None = None
+) -> Value:
+    """Write into the storage in the order that the tensor itself is laid out in."""
+    layout = call.layout(0)
+
+    def written(base: Tensor, data: Tensor) -> Tensor:
+        stored = torch.empty_strided(layout.shape, layout.stride(), dtype=base.dtype).copy_(base)
+        return stored.as_strided_scatter(data, size, stride, offset or 0)
+
+    codes = written(value.codes, source.codes)
+    anything = value.known is not None or source.known is not None
+    return value.over(compress(codes), written(value.values(), source.values()) if anything else None)
+
+
+@rule("resize", "resize_as")
+def resize(call: Call, value: Value, *_: Any, **__: Any) -> Value:
+    """Take the first elements of the storage; more of them are memory as found."""
+    size = call.shape.numel()
+    flat = value.codes.reshape(-1)[:size]
+    codes = torch.constant_pad_nd(flat, [0, size - len(flat)], GENERIC)
+    return Value(compress(forget(codes.reshape(call.shape))), None, call.dtype)
+
+
 @rule("fill", "copy")
 def overwrite(call: Call, value: Value, source: Any, *args: Any) -> Value:
     """Forget what was there and hold the other argument, broadcast."""
@@ -202,7 +227,7 @@ def factory(call: Call, *args: Any, **kwargs: Any) -> Value:
 
 
 @rule("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted", valueless=True)
-@rule("rand_like", "randn_like", "randint_like", "rand", "randn", "randint", "randperm")
+@rule("rand_like", "randn_like", "randint_like", "rand", "randn", "randint", "randperm", "normal_functional")
 def unspecified(call: Call, *args: Any, **kwargs: Any) -> Value:
     """Make a constant of unknown values: memory as found, or random numbers. Nothing is read."""
     return Value(uniform(1, call.shape), None, call.dtype)

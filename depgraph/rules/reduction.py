@@ -7,6 +7,7 @@ Reads: reduction       out[…] ← in[…, all along the reduced axes]
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -17,9 +18,11 @@ from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs, tensors_in
 from depgraph.rules.masking import masked_out
 from depgraph.rules.registry import name_of, rule
-from depgraph.rules.values import Value, forget
+from depgraph.rules.values import KNOWN, Value, forget, uniform
 
 # Where a number that is lower than another by more than numbers ordinarily differ can never be the result.
+# … whose result is the place of an element.
+PICKS = frozenset(("argmax", "argmin", "argsort"))
 LARGEST = frozenset(("amax", "max", "argmax", "logsumexp", "special_logsumexp"))
 
 
@@ -70,7 +73,7 @@ def argument(call: Call, name: str, args: tuple[Any, ...], kwargs: dict[str, Any
     "all",
 )
 @rule("argmax", "argmin", "logsumexp", "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "median")
-@rule("nanmedian", "mode", "count_nonzero", "kthvalue")
+@rule("nanmedian", "mode", "count_nonzero", "kthvalue", "hash_tensor")
 def reduction(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     """Read everything along the reduced axes."""
     if any(isinstance(arg, Value) for arg in args):  # max(a, b): elementwise under the same name
@@ -85,21 +88,35 @@ def reduction(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     keep = len(shape) == value.ndim and value.ndim > 0
     gone = masked_out(value, axes[0]) if name_of(call.op) in LARGEST and len(axes) == 1 else None
     dead = None if gone is None else gathered(gone, axes, keep)
+    if name_of(call.op) in PICKS and single(value, axes):
+        return call.result(uniform(KNOWN, shape))
     codes = call.nodes(shape, Read(gathered(value.codes, axes, keep), len(axes), dead))
-    return outputs(call, codes)
+    return outputs(call, codes, picked(call, single(value, axes)))
+
+
+def single(value: Value, axes: list[int]) -> Tensor:
+    """Tell whether there is but one element along the axes, which makes its index known."""
+    return torch.tensor(math.prod(value.shape[axis] for axis in axes) == 1)
+
+
+def picked(call: Call, where: Tensor) -> Tensor | None:
+    """Return where the index is known, for operators that return the picked elements and their indices."""
+    returns = call.op._schema.returns
+    return where if len(returns) == 2 and returns[1].name == "indices" else None
 
 
 @rule("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 def cumulative(call: Call, value: Value, dim: int, **kwargs: Any) -> Any:
     """Read everything up to the element's own place along the axis."""
     if value.ndim == 0:
-        return outputs(call, call.nodes((), Read(value.codes)))
+        return outputs(call, call.nodes((), Read(value.codes)), picked(call, torch.tensor(True)))
     axis = dim % value.ndim
     size = value.shape[axis]
     codes = value.codes.movedim(axis, -1).unsqueeze(axis)
     later = torch.ones(size, size, dtype=torch.bool).triu(1)
     later = later.reshape([size if a == axis else 1 for a in range(value.ndim)] + [size])
-    return outputs(call, call.nodes(value.shape, Read(codes, 1, later)))
+    first = torch.arange(size).reshape([size if a == axis else 1 for a in range(value.ndim)]) == 0
+    return outputs(call, call.nodes(value.shape, Read(codes, 1, later)), picked(call, first))
 
 
 @rule("sort", "argsort", "msort", "topk")
@@ -107,14 +124,10 @@ def sorting(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     """Read everything along the axis."""
     dim = argument(call, "dim", (value, *args), kwargs, default=0)
     axes = axes_of(dim, value.ndim)
-    return outputs(call, call.nodes(call.shape, Read(gathered(value.codes, axes, value.ndim > 0), len(axes))))
-
-
-@rule("_fft_r2c", "_fft_c2c", "_fft_c2r")
-def fourier(call: Call, value: Value, dim: list[int], *args: Any) -> Any:
-    """Read everything along the transformed axes."""
-    axes = axes_of(dim, value.ndim)
-    return outputs(call, call.nodes(call.shape, Read(gathered(value.codes, axes, True), len(axes))))
+    if name_of(call.op) in PICKS and single(value, axes):
+        return call.result(uniform(KNOWN, call.shape))
+    codes = call.nodes(call.shape, Read(gathered(value.codes, axes, value.ndim > 0), len(axes)))
+    return outputs(call, codes, picked(call, single(value, axes)))
 
 
 def everything(call: Call, *args: Any, **kwargs: Any) -> Any:

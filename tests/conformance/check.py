@@ -94,15 +94,17 @@ def _compare(
     verdict: Verdict, found: list[oracle.Measured], said: list[oracle.Bools], draws: int, gradients: int
 ) -> None:
     sample = verdict.sample
+    slopes: list[oracle.Bools] = []
     begun = time.process_time()
     for seed, tensors in enumerate(values(sample, draws)):
         if seed and time.process_time() - begun > 3:
             break
         oracle.perturb(sample, tensors, found, seed, said)
         if seed == 0:
-            oracle.differentiate(sample, found, gradients)
+            slopes = oracle.differentiate(sample, found, gradients)
         if all(not (s & ~m.possible).any() for s, m in zip(said, found, strict=True)):
             break
+    oracle.confirm(sample, found, [slope & ~s for slope, s in zip(slopes, said, strict=True)])
     verdict.missed = sum(int((m.shown & ~s).sum()) for s, m in zip(said, found, strict=True))
     verdict.invented = sum(int((s & ~m.possible).sum()) for s, m in zip(said, found, strict=True))
     verdict.pairs = sum(int(s.sum()) for s in said)
@@ -122,13 +124,18 @@ def coarse(tensors: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
     """Draw from a few small numbers, so that there are zeros and equal elements."""
     generator = torch.Generator().manual_seed(seed)
 
-    largest = max((n for t in tensors for n in t.shape), default=1)
+    largest = max((min(t.numel(), 64) if seed % 16 < 8 else n for t in tensors for n in t.shape), default=1)
 
     def draw(t: torch.Tensor) -> torch.Tensor:
         if t.is_floating_point() or t.is_complex():
-            return torch.randint(-1, 3, t.shape, generator=generator).to(t.dtype)
-        low, high = (0, 1) if t.dtype == torch.bool else (int(t.min()), int(t.max())) if t.numel() else (0, 0)
-        if t.dtype != torch.bool and low >= 0 and seed % 8 < 4:
+            high = 3 + (seed // 4 % 3) * min(t.numel(), 64)
+            return torch.randint(-1, high, t.shape, generator=generator).to(t.dtype)
+        if t.dtype == torch.bool:
+            return torch.rand(t.shape, generator=generator) < float(torch.rand((), generator=generator))
+        low, high = (int(t.min()), int(t.max())) if t.numel() else (0, 0)
+        if low == high and not any(u.is_floating_point() for u in tensors):
+            low, high = -8, 8
+        elif low >= 0 and seed % 8 < 4:
             high = max(high, largest - 1)
         return torch.randint(low, high + 1, t.shape, generator=generator).to(t.dtype)
 

@@ -57,7 +57,7 @@ def perturb(sample: Sample, tensors: list[torch.Tensor], found: list[Measured], 
     if base is None or len(base) != found[0].shown.shape[1]:
         return
     truths = _is_bool(sample.run(tensors, seed))
-    largest = max(n for t in tensors for n in (1, *t.shape))
+    largest = max((min(t.numel(), 64) for t in tensors), default=1)
     state = torch.default_generator.get_state()
     for place, (tensor, seen) in enumerate(zip(tensors, found, strict=True)):
         rng = np.random.default_rng(seed)
@@ -90,6 +90,8 @@ def perturb(sample: Sample, tensors: list[torch.Tensor], found: list[Measured], 
 def probes(tensor: torch.Tensor, element: int, rng: np.random.Generator, largest: int) -> list[tuple[bool, Any]]:
     """Return other values for an element, each with whether it is no ordinary number."""
     flat = tensor.reshape(-1)
+    if tensor.is_floating_point() and tensor.dtype.itemsize < 4:
+        flat = flat.float()
     old = flat[element]
     if tensor.dtype == torch.bool:
         return [(False, not bool(old))]
@@ -112,39 +114,53 @@ def probes(tensor: torch.Tensor, element: int, rng: np.random.Generator, largest
     return [(False, v) for v in values if v != int(old)]
 
 
-def differentiate(sample: Sample, found: list[Measured], most: int) -> None:
-    """Add where the Jacobian is not zero, looking at so many elements of the output."""
+def differentiate(sample: Sample, found: list[Measured], most: int) -> list[Bools]:
+    """Return where the Jacobian is not zero, looking at so many elements of the output."""
+    slopes = [np.zeros_like(seen.shown) for seen in found]
     variables = [t.clone().requires_grad_(t.is_floating_point() or t.is_complex()) for t in sample.tensors]
-    wanted = [v for v in variables if v.requires_grad]
-    if not wanted:
-        return
+    wanted = [place for place, v in enumerate(variables) if v.requires_grad]
     torch.default_generator.manual_seed(0)
     try:
-        outs = results(sample(*(v.clone() for v in variables)))
-    except Exception:
-        return
+        outs = results(sample(*(v.clone() for v in variables))) if wanted else []
+    except Exception:  # no derivative
+        return slopes
     start = 0
     for out in outs:
         first, start = start, start + out.numel()
         if not out.requires_grad or not (out.is_floating_point() or out.is_complex()):
             continue
-        picks = range(out.numel()) if out.numel() <= most else np.random.default_rng(1).permutation(out.numel())[:most]
+        picks = np.random.default_rng(1).permutation(out.numel())[:most]
         for element in picks:
+            flat = out.reshape(-1)[int(element)]
+            flat = flat.real if flat.is_complex() else flat
             try:
-                flat = out.reshape(-1)[int(element)]
-                grads = torch.autograd.grad(
-                    flat.real if flat.is_complex() else flat, wanted, retain_graph=True, allow_unused=True
-                )
+                grads = torch.autograd.grad(flat, [variables[i] for i in wanted], retain_graph=True, allow_unused=True)
             except RuntimeError:
-                return
-            for variable, grad in zip(wanted, grads, strict=True):
-                if grad is None:
+                return slopes
+            for place, grad in zip(wanted, grads, strict=True):
+                if grad is not None:
+                    size = np.nan_to_num(grad.abs().reshape(-1).numpy(), posinf=0)
+                    hit = size > 1e-9 * max(1.0, size.max(initial=0))
+                    slopes[place][:, first + int(element)] = hit[found[place].picked]
+    for seen, slope in zip(found, slopes, strict=True):
+        seen.possible |= slope
+    return slopes
+
+
+def confirm(sample: Sample, found: list[Measured], suspects: list[Bools]) -> None:
+    """Look again at pairs that only a derivative speaks for: PyTorch's own derivatives are not all right."""
+    base = _flat(sample.run(sample.tensors))
+    for place, (tensor, seen, suspect) in enumerate(zip(sample.tensors, found, suspects, strict=True)):
+        for row in np.flatnonzero((suspect & ~seen.shown).any(1)):
+            for step in (1e-6, 1e-3, 1.0, -1.0, 1e3):
+                changed = tensor.clone()
+                changed[np.unravel_index(int(seen.picked[row]), tuple(tensor.shape))] += step
+                try:
+                    after = _flat(sample.run([*sample.tensors[:place], changed, *sample.tensors[place + 1 :]]))
+                except Exception:
                     continue
-                place = next(i for i, v in enumerate(variables) if v is variable)
-                size = grad.abs().reshape(-1).numpy()
-                hit = (size > 1e-9 * max(1.0, size.max(initial=0))) & np.isfinite(size)
-                found[place].shown[:, first + int(element)] |= hit[found[place].picked]
-                found[place].possible[:, first + int(element)] |= hit[found[place].picked]
+                if after is not None and base is not None and len(after) == len(base):
+                    seen.shown[row] |= (after != base) & np.isfinite(after) & np.isfinite(base)
 
 
 def _flat(outs: list[torch.Tensor]) -> npt.NDArray[Any] | None:

@@ -1,0 +1,248 @@
+"""Writing by known and by unknown indices.
+
+Reads: known index      nothing: it moves data; where it accumulates, out[p] ← self[p] and every source that lands on p
+       unknown index    out[p] ← self[p], every index, and every source that could land on p
+       boolean mask     out[p] ← self[p]; mask[q] and source[q] for all q up to p in row-major order
+       unpooling        out[n, c, :] ← all sources and indices of the channel
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from depgraph.rules.call import Call, Read
+from depgraph.rules.contraction import arrange
+from depgraph.rules.elementwise import as_value
+from depgraph.rules.indexing import only
+from depgraph.rules.registry import rule
+from depgraph.rules.values import KNOWN, Value, compress, forget, reshape
+
+# Above this many places, a place is taken to read the whole of a mask and of what it lets in.
+MOST_IN_ORDER = 1 << 14
+
+
+@rule("scatter", "scatter_add", "scatter_reduce")
+def scatter(call: Call, value: Value, dim: int, picks: Value, source: Any = None, *rest: Any, **kwargs: Any) -> Value:
+    """Write or accumulate at indexed places along an axis."""
+    if value.ndim == 0:
+        return back(call, scatter(call, line(value), 0, line(picks), line(source), *rest, **kwargs))
+    axis, name = dim % value.ndim, call.op._schema.name
+    picks = only(picks, value.shape[axis])
+    data = as_value(source if source is not None else kwargs.get("value", 0), call.dtype)
+    data = stretch(data, picks.shape) if data.ndim == 0 else arrange(data, lambda t: clip(t, picks.shape))
+    if not picks.is_known:
+        reads = [Read(value.codes)]
+        for tensor in (picks.codes, data.codes):
+            wide = grow(tensor, value.shape, axis)
+            reads.append(Read(wide.movedim(axis, -1).unsqueeze(axis), 1))
+        return unknown_result(call, value.shape, *reads)
+    places = [along(torch.arange(n), a, picks.ndim).expand(picks.shape) for a, n in enumerate(picks.shape)]
+    places[axis] = picks.values()
+    reduces = bool(rest) or "reduce" in kwargs or "add" in name or "reduce" in name
+    return land(call, value, places, data, reduces, kwargs.get("include_self", True))
+
+
+@rule("index_add", "index_reduce", "index_copy", "index_fill")
+def index_into(call: Call, value: Value, dim: int, picks: Value, source: Any, *rest: Any, **kwargs: Any) -> Value:
+    """Write or accumulate slices along an axis."""
+    if value.ndim == 0:
+        return back(call, index_into(call, line(value), 0, line(picks), line(source), *rest, **kwargs))
+    if kwargs.get("alpha", 1) == 0:
+        return value
+    axis, name = dim % value.ndim, call.op._schema.name
+    picks = only(line(picks), value.shape[axis])
+    shape = torch.Size((*value.shape[:axis], picks.shape[0], *value.shape[axis + 1 :]))
+    data = stretch(as_value(source, call.dtype), shape)
+    if not picks.is_known:
+        reads = [Read(value.codes), Read(picks.codes, 1), Read(data.codes.movedim(axis, -1).unsqueeze(axis), 1)]
+        return unknown_result(call, value.shape, *reads)
+    places = [along(torch.arange(n), a, value.ndim).expand(shape) for a, n in enumerate(shape)]
+    places[axis] = along(picks.values(), axis, value.ndim).expand(shape)
+    return land(call, value, places, data, "add" in name or "reduce" in name, kwargs.get("include_self", True))
+
+
+@rule("put")
+def put(call: Call, value: Value, picks: Value, source: Value, accumulate: bool = False) -> Value:
+    """Write or accumulate at places of the flattened tensor."""
+    picks, data = only(line(picks), value.codes.numel()), line(source)
+    if not picks.is_known:
+        return unknown_result(call, value.shape, Read(value.codes), Read(picks.codes, 1), Read(data.codes, 1))
+    return back(call, land(call, line(value), [picks.values()], data, accumulate))
+
+
+@rule("index_put", "_unsafe_index_put")
+def index_put(call: Call, value: Value, indices: list[Value | None], source: Value, accumulate: bool = False) -> Value:
+    """Write or accumulate by advanced indexing."""
+    given = [i for i in indices if i is not None]
+    if any(i.dtype == torch.bool for i in given):
+        if indices == given[:1] and not given[0].is_known:
+            return let_in(call, value, given[0], source)
+        for i in given:
+            call.need_known(i, "a boolean index decides which elements are written")
+    else:
+        indices = [None if i is None else only(i, n) for i, n in zip(indices, value.shape, strict=False)]
+    if not all(i is None or i.is_known for i in indices):
+        return place(call, value, indices, source)
+    number = torch.arange(value.codes.numel()).reshape(value.shape)
+    spots = number[tuple(slice(None) if i is None else i.values() for i in indices)]
+    if not value.ndim:
+        return stretch(source, value.shape)
+    return land(call, value, list(torch.unravel_index(spots, value.shape)), stretch(source, spots.shape), accumulate)
+
+
+@rule("masked_scatter")
+def masked_scatter(call: Call, value: Value, mask: Value, source: Value) -> Value:
+    """Fill in the source's elements, in order, where the mask is True."""
+    value, mask = stretch(value, call.shape), stretch(mask, call.shape)
+    if mask.is_known:
+        codes = value.codes.masked_scatter(mask.values(), source.codes.contiguous())
+        return Value(compress(forget(codes)), None, call.dtype)
+    # Along trailing axes that the mask does not tell apart, whole rows of the source are let in.
+    behind = 0
+    while (
+        behind < min(value.ndim, source.ndim)
+        and mask.codes.stride(-1 - behind) == 0
+        and source.shape[-1 - behind] == value.shape[-1 - behind]
+    ):
+        behind += 1
+    front, post = value.ndim - behind, value.shape[value.ndim - behind :]
+    rows = min(math.prod(source.shape), math.prod(value.shape)) // max(1, math.prod(post))
+    source = arrange(source, lambda t: reshape(t, (math.prod(t.shape) // max(1, math.prod(post)), *post))[:rows])
+    return let_in(call, value, arrange(mask, lambda t: t[(...,) + (0,) * behind] if behind else t), source, front)
+
+
+def let_in(call: Call, value: Value, mask: Value, source: Value, axes: int | None = None) -> Value:
+    """Follow ``value[mask] = source`` for an unknown mask over the leading axes.
+
+    Which row of the source a place gets depends on the mask in all places before it; a single row fits everywhere.
+    """
+    axes = mask.ndim if axes is None else axes
+    post = value.shape[axes:]
+    singles = (1,) * len(post)
+    if source.ndim <= len(post) or source.shape[0] == 1:
+        row = source.codes if source.ndim <= len(post) else source.codes[0]
+        seen = mask.codes.reshape((*mask.shape, *singles))
+        return unknown_result(call, value.shape, Read(value.codes), Read(seen), Read(row.expand(post)))
+    places, rows = mask.codes.numel(), source.shape[0]
+    number = torch.arange(places).reshape((*mask.shape, *singles, 1))
+    bounded = places <= MOST_IN_ORDER
+    reads = [Read(value.codes)]
+    for codes in (mask.codes.reshape(-1), source.codes.movedim(0, -1)):
+        later = torch.arange(codes.shape[-1]) > number if bounded else None
+        reads.append(Read(codes, 1, later))
+    return unknown_result(call, value.shape, *reads) if rows else value
+
+
+@rule("max_unpool2d", "max_unpool3d", "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward")
+def unpool(call: Call, value: Value, *args: Any) -> Value:
+    """Write each channel's elements where its indices say."""
+    (picks,) = [arg for arg in args if isinstance(arg, Value)][-1:]
+    if picks.is_known:
+        result: Value = call.decompose()
+        return result
+    axes = int(call.op._schema.name.partition("pool")[2][0])
+    spread = (slice(None),) * (value.ndim - axes) + (None,) * axes
+    return unknown_result(call, call.shape, *(Read(t.codes[spread], axes) for t in (value, picks)))
+
+
+def place(call: Call, value: Value, indices: list[Value | None], source: Value) -> Value:
+    """Follow ``value[indices] = source`` where some of the indices are unknown."""
+    used = {axis: i for axis, i in enumerate(indices) if i is not None}
+    broad = torch.broadcast_shapes(*(i.shape for i in used.values()))
+    others = [n for axis, n in enumerate(value.shape) if axis not in used]
+    # Axes indexed side by side are replaced where they stand, else the new ones come first.
+    front = min(used) if list(used) == list(range(min(used), max(used) + 1)) else 0
+    codes = source.codes.expand((*others[:front], *broad, *others[front:]))
+    codes = codes.permute(
+        [a for a in range(codes.ndim) if not front <= a < front + len(broad)]
+        + list(range(front, front + len(broad)))
+    )  # fmt: skip
+    codes = reshape(codes, (*others, math.prod(broad)))
+    dead: Tensor | None = None
+    for axis, i in used.items():
+        codes = codes.unsqueeze(axis)
+        if i.is_known:
+            size = value.shape[axis]
+            elsewhere = torch.arange(size)[:, None] != i.values().expand(broad).reshape(-1) % size
+            elsewhere = elsewhere.reshape([size if a == axis else 1 for a in range(value.ndim)] + [-1])
+            dead = elsewhere if dead is None else dead | elsewhere
+    read = [Read(i.codes.expand(broad).reshape(-1), 1, dead) for i in used.values()]
+    return unknown_result(call, value.shape, Read(value.codes), Read(codes, 1, dead), *read)
+
+
+def land(call: Call, value: Value, places: list[Tensor], data: Value, reduces: bool, keeps: bool = True) -> Value:
+    """Write or accumulate data at known places, given as one index tensor an axis."""
+    shape = value.shape
+    flat = torch.zeros_like(places[0])
+    for axis, spot in enumerate(places):
+        flat = flat * shape[axis] + torch.where(spot < 0, spot + shape[axis], spot)
+    flat, codes = flat.reshape(-1), data.codes.expand(places[0].shape).reshape(-1)
+    hit = torch.zeros(math.prod(shape), dtype=torch.bool)
+    hit[flat] = True
+    if not reduces:
+        # Written one after the other: the last one stands.
+        result = value.codes.reshape(-1).clone()
+        result[flat] = codes
+        values = None
+        if value.known is not None or data.known is not None or data.any_known:
+            values = value.values().to(call.dtype).reshape(-1).clone()
+            values[flat] = data.values().to(call.dtype).expand(places[0].shape).reshape(-1)
+            values = values.reshape(shape)
+        return Value(compress(result.reshape(shape)), values, call.dtype)
+    order = torch.argsort(flat, stable=True)
+    counts = torch.bincount(flat, minlength=math.prod(shape))
+    width = int(counts.max()) if len(flat) else 0
+    rank = torch.arange(len(flat)) - (counts.cumsum(0) - counts)[flat[order]]
+    table = torch.zeros(math.prod(shape), max(1, width), dtype=torch.int64)
+    table[flat[order], rank] = codes[order]
+    own = value.codes if keeps else torch.where(hit.reshape(shape), KNOWN, value.codes)
+    zero = value.zero if keeps and "add" in call.op._schema.name else None
+    mixed = call.nodes(shape, Read(own, 0, zero), Read(table.reshape(*shape, -1), 1))
+    # Where nothing lands, the element stays what it was.
+    result = torch.where(hit.reshape(shape), torch.where(mixed == KNOWN, 1, mixed), value.codes)
+    return Value(compress(result), value.known, call.dtype)
+
+
+def unknown_result(call: Call, shape: Sequence[int], *reads: Read) -> Value:
+    """Make nodes; constants of which nothing is known are generic."""
+    return Value(forget(call.nodes(shape, *reads)), None, call.dtype)
+
+
+def line(value: Any) -> Any:
+    """Flatten a tensor; a number stays one."""
+    return arrange(value, lambda t: t.reshape(-1)) if isinstance(value, Value) else value
+
+
+def back(call: Call, value: Value) -> Value:
+    """Give a flattened result its shape."""
+    return arrange(value, lambda t: t.reshape(call.shape))
+
+
+def stretch(value: Value, shape: Sequence[int]) -> Value:
+    """Broadcast to a shape."""
+    return arrange(value, lambda t: t.expand(tuple(shape)))
+
+
+def along(numbers: Tensor, axis: int, ndim: int) -> Tensor:
+    """Arrange a line of numbers along one of several axes."""
+    return numbers.reshape([-1 if a == axis else 1 for a in range(ndim)])
+
+
+def clip(tensor: Tensor, shape: torch.Size) -> Tensor:
+    """Cut a source to the extent of the index."""
+    for axis, size in enumerate(shape):
+        tensor = tensor.narrow(axis, 0, size)
+    return tensor
+
+
+def grow(tensor: Tensor, shape: torch.Size, axis: int) -> Tensor:
+    """Extend with known zeros to the given shape, but for one axis."""
+    pad: list[int] = []
+    for a in reversed(range(tensor.ndim)):
+        pad += [0, 0 if a == axis else shape[a] - tensor.shape[a]]
+    return torch.constant_pad_nd(tensor, pad, KNOWN)
