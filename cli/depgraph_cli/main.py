@@ -7,6 +7,7 @@ import click
 from depgraph_cli.commands.analyze import analyze
 from depgraph_cli.commands.path import path
 from depgraph_cli.commands.render import render
+from depgraph_cli.commands.verify import verify
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,5 +20,5 @@ def main() -> None:
     """
 
 
-for command in (analyze, path, render):
+for command in (analyze, path, render, verify):
     main.add_command(command)
