@@ -62,14 +62,8 @@ def test_transformer_encoder(n, layers):
     assert (found.work, found.span) == (10 * n * layers, 10 * layers)
     expected = np.where(spread(n) == 0, 4 * layers, 7 + 4 * (layers - 1))
     assert np.array_equal(depgraph.path_lengths(graph), expected)
-
-
-def test_two_encoder_layers_of_a_hundred_positions():
-    graph = depgraph.trace(encoder(2), (torch.randn(1, 100, D),))
-    lengths = depgraph.path_lengths(graph)
-    assert depgraph.parallelism(graph).work == 2000
-    assert depgraph.critical_path(graph).length == 20
-    assert (lengths.min(), lengths.max()) == (8, 11)
+    if (n, layers) == (100, 2):
+        assert (found.work, found.span, expected.min(), expected.max()) == (2000, 20, 8, 11)
 
 
 class CausalEncoder(nn.Module):
@@ -96,7 +90,7 @@ def test_causal_transformer_encoder(n, layers, form):
 
 
 @pytest.mark.parametrize("form", CAUSAL)
-@pytest.mark.parametrize(("origin", "n"), [("forward", 2), ("forward", 7), ("buffer", 5), ("argument", 5)])
+@pytest.mark.parametrize(("origin", "n"), [("forward", 2), ("buffer", 7), ("argument", 5)])
 def test_a_causal_mask_is_one_however_it_is_given(form, n, origin):
     model = CausalAttention(form, n if origin == "buffer" else None).eval()
     args = (torch.randn(2, n, D), *([lower(n)] if origin == "argument" else []))
@@ -125,7 +119,7 @@ def window(n, behind, ahead=0):
     return (offset <= behind) & (-offset <= ahead)
 
 
-@pytest.mark.parametrize(("width", "layers"), [(8, 3), (4, 5), (2, 7)])
+@pytest.mark.parametrize(("width", "layers"), [(8, 3), (4, 5)])
 def test_causal_window(width, layers):
     reach = layers * (width - 1) + 1
     n = reach + 5
@@ -133,7 +127,7 @@ def test_causal_window(width, layers):
     for layer, reached in enumerate(per_layer(graph), 1):
         assert reached[:, -1].sum() == layer * (width - 1) + 1
     assert reached[:, -1].sum() == reach
-    assert (width, layers, reach) in {(8, 3, 22), (4, 5, 16), (2, 7, 8)}
+    assert (width, layers, reach) in {(8, 3, 22), (4, 5, 16)}
 
 
 def test_thirty_two_windows():
@@ -146,7 +140,7 @@ def test_thirty_two_windows():
     assert 32 * (4096 - 1) + 1 == 131_041
 
 
-@pytest.mark.parametrize(("n", "r", "layers"), [(65, 5, 32), (65, 17, 8), (17, 5, 8), (10, 3, 9)])
+@pytest.mark.parametrize(("n", "r", "layers"), [(65, 5, 32), (65, 17, 8), (10, 3, 9)])
 def test_restricted_attention(n, r, layers):
     graph = depgraph.trace(Attentions(window(n, r // 2, r // 2), layers + 1), (torch.randn(1, n, D),))
     assert layers_to_connect_all(graph) == layers == ceil(2 * (n - 1) / (r - 1))
@@ -201,7 +195,7 @@ def test_generation_as_a_dag(n, layers, steps):
     assert depgraph.critical_path(generation(n, layers)).length == steps == n * (layers + 1)
 
 
-@pytest.mark.parametrize("n", [2, 4, 7])
+@pytest.mark.parametrize("n", [2, 5])
 def test_generation_is_a_chain(n):
     graph = depgraph.trace(Generation(n).eval(), (torch.tensor([3]),))
     # Embedding; query, key or value; attention; output; head; argmax.

@@ -10,21 +10,13 @@ from torch import nn
 import depgraph
 from tests.oracles.models import LSTMN, Bahdanau, D, Parikh, RecurrentAttention, Sutskever
 
-SIZES = [(4, 4), (5, 3), (3, 6)]
-
 
 def sequence(n):
     return torch.randn(2, n, D)
 
 
-def seconds(numbers):
-    """Return second differences: zeros where the numbers lie on a line."""
-    return np.diff(numbers, 2).tolist()
-
-
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(("n", "m"), SIZES)
-@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize(("n", "m", "layers"), [(4, 4, 1), (5, 3, 3), (3, 6, 2)])
 def test_fixed_vector(n, m, layers, reverse):
     graph = depgraph.trace(Sutskever(layers, m, reverse).eval(), (sequence(n),))
     found = depgraph.parallelism(graph)
@@ -48,20 +40,20 @@ def test_reversing_the_source_brings_the_nearest_words_nearer():
 
 def test_alignment():
     spans = {}
-    for n, m in [(3, 3), (4, 3), (5, 3), (3, 4), (3, 5), (6, 2)]:
+    for n, m in [(3, 2), (4, 2), (5, 2), (3, 3), (3, 4)]:
         graph = depgraph.trace(Bahdanau(m).eval(), (sequence(n),))
         # Encoder cell, context, decoder cell, output: the same from every word to every word.
         assert (depgraph.path_lengths(graph) == 4).all()
         assert depgraph.bottleneck(graph).size == min(n, m)
         spans[n, m] = depgraph.critical_path(graph).length
     # A source word more is a cell more; a target word more is query, sum, tanh, score, softmax, context and cell more.
-    assert [spans[n, 3] - spans[3, 3] for n in (4, 5)] == [1, 2]
-    assert [spans[3, m] - spans[3, 3] for m in (4, 5)] == [7, 14]
+    assert [spans[n, 2] - spans[3, 2] for n in (4, 5)] == [1, 2]
+    assert [spans[3, m] - spans[3, 2] for m in (3, 4)] == [7, 14]
 
 
 def test_memory_network():
     spans = []
-    for n in (3, 4, 5, 6):
+    for n in (2, 3, 4):
         graph = depgraph.trace(LSTMN().eval(), (sequence(n),))
         lengths = depgraph.path_lengths(graph)
         # Into the memory by gate, activation and product; out of it by context, gate, activation and product.
@@ -69,9 +61,9 @@ def test_memory_network():
         assert set(np.diag(lengths).tolist()) == {3}
         assert (lengths[np.tril_indices(n, -1)] == -1).all()
         spans.append(depgraph.critical_path(graph).length)
-    # A short path is not parallelism.
-    assert seconds(spans) == [0, 0]
-    assert spans[1] - spans[0] >= 7
+    # A short path is not parallelism: every step waits for the one before. Key, sum, tanh, score, softmax,
+    # context, gates, activation, product, sum, tanh, product.
+    assert spans == [12 * (n - 1) + 6 for n in (2, 3, 4)]
 
 
 def test_decomposable_attention():

@@ -296,7 +296,7 @@ WEIGHT = 4
 @st.composite
 def programs(draw, kinks=False, longest=7):
     """Draw a program, and which axes of its input are told apart."""
-    shape = tuple(draw(st.lists(st.sampled_from([2, 3, 4, 1]), min_size=1, max_size=3)))
+    shape = tuple(draw(st.lists(st.sampled_from([2, 3, 4, 1]), min_size=2, max_size=3)))
     steps, past = [], [torch.zeros(shape)]
     for _ in range(draw(st.integers(2, longest))):
         now = past[-1].shape
