@@ -172,7 +172,16 @@ def embedding_bag(
     return (Value(codes, None, call.dtype), *rest)
 
 
-@rule("masked_select", "nonzero", "nonzero_static", "_unique2", "unique_dim", "unique_consecutive", "bincount")
+@rule(
+    "masked_select",
+    "nonzero",
+    "nonzero_static",
+    "where.default",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+    "bincount",
+)
 @rule("repeat_interleave.Tensor", "repeat_interleave.self_Tensor", "histc", "argwhere")
 def data_shaped(call: Call, *args: Any, **kwargs: Any) -> Any:
     """The shape of the result depends on data: by known data it moves, else every element may read everything."""
