@@ -47,7 +47,12 @@ def test_the_installed_command(fixtures):
 def test_interrupted(write, tmp_path):
     write("import time\nopen('started', 'w').close()\ntime.sleep(60)", header="")
     with subprocess.Popen(
-        [COMMAND, "render", "mymodel.py", "-o", "graph.svg"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [COMMAND, "render", "mymodel.py", "-o", "graph.svg"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Shells start background jobs with interrupts ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         while not (tmp_path / "started").exists():
             assert process.poll() is None
