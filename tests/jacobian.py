@@ -63,8 +63,8 @@ def folded(pattern, shape_in, axes_in, axes_out):
     return grid.reshape(math.prod(shape_in[a] for a in axes_in), -1)
 
 
-def jacobian(model, args, source=0, target="0", axes_in=None, axes_out=None, draws=6, draw=None):
-    """Return where the derivative of an output by an argument is not zero, in float64, over several draws.
+def jacobian(model, args, source=0, draws=6, draw=None):
+    """Return where the derivatives of the outputs by an argument are not zero, in float64, over several draws.
 
     Parameters
     ----------
@@ -73,48 +73,52 @@ def jacobian(model, args, source=0, target="0", axes_in=None, axes_out=None, dra
         Drawn anew each time.
     source : int
         Which argument.
-    target : str
-        Which output; see `outputs_of`.
-    axes_in, axes_out : tuple of int, optional
-        Position axes; all of them by default.
 
     Returns
     -------
-    (inputs, outputs) bool array
+    dict
+        Name of each floating output, see `outputs_of`, to a bool array: (*shape of the argument, *shape of the output).
     """
-    pattern = False
+    names: list = []
+    patterns: dict = {}
     for _ in range(draws):
         here = [redrawn(wide(a), draw) for a in args]
 
-        def output(value, here=here):
-            return outputs_of(model, [*here[:source], value, *here[source + 1 :]])[target]
+        def smooth(value, here=here):
+            found = outputs_of(model, [*here[:source], value, *here[source + 1 :]])
+            names[:] = [name for name, tensor in found.items() if tensor.is_floating_point()]
+            return tuple(found[name] for name in names)
 
-        found = torch.autograd.functional.jacobian(output, here[source])
-        m = found.ndim - here[source].ndim
-        found = found.permute((*range(m, found.ndim), *range(m))).abs() > NOTHING
-        pattern = pattern | found.numpy()
-    return folded(pattern, args[source].shape, axes_in, axes_out)
+        found = torch.autograd.functional.jacobian(smooth, here[source])
+        for name, matrix in zip(names, found, strict=True):
+            m = matrix.ndim - here[source].ndim
+            matrix = matrix.permute((*range(m, matrix.ndim), *range(m))).abs() > NOTHING
+            patterns[name] = patterns.get(name, False) | matrix.numpy()
+    return patterns
 
 
-def changes(model, args, source=0, target="0", axes_in=None, axes_out=None, draws=16, draw=None):
-    """Return where an output changes when one element of an argument is drawn anew; see `jacobian`.
+def changes(model, args, source=0, draws=16, draw=None):
+    """Return where the outputs change when one element of an argument is drawn anew; see `jacobian`.
 
     For what has no derivatives: indices, masks, comparisons, maxima.
     """
     args = [wide(a) for a in args]
-    pattern = False
+    patterns: dict = {}
     for _ in range(draws):
         here = [redrawn(a, draw) for a in args]
-        before = outputs_of(model, here)[target]
+        before = outputs_of(model, here)
         other = redrawn(args[source], draw).reshape(-1)
-        rows = []
+        rows: dict = {name: [] for name in before}
         for k in range(len(other)):
             flat = here[source].clone().reshape(-1)
             flat[k] = other[k]
-            after = outputs_of(model, [*here[:source], flat.reshape(args[source].shape), *here[source + 1 :]])[target]
-            rows.append((after != before) & ~(after.isnan() & before.isnan()))
-        pattern = pattern | torch.stack(rows).reshape(*args[source].shape, *before.shape).numpy()
-    return folded(pattern, args[source].shape, axes_in, axes_out)
+            after = outputs_of(model, [*here[:source], flat.reshape(args[source].shape), *here[source + 1 :]])
+            for name, old in before.items():
+                rows[name].append((after[name] != old) & ~(after[name].isnan() & old.isnan()))
+        for name, old in before.items():
+            pattern = torch.stack(rows[name]).reshape(*args[source].shape, *old.shape).numpy()
+            patterns[name] = patterns.get(name, False) | pattern
+    return patterns
 
 
 def reads(graph, source, target, expected, exact=True):
@@ -164,10 +168,9 @@ def check(
 
     more = {"draw": draw} if draws is None else {"draw": draw, "draws": draws}
     for source, axes_in in axes.items():
-        for name, result in results.items():
-            smooth = args[source].is_floating_point() and result.is_floating_point()
-            how = oracle or (jacobian if smooth else changes)
-            expected = how(held, args, source, name, axes_in, out_axes[name], **more)
+        smooth = args[source].is_floating_point() and all(r.is_floating_point() for r in results.values())
+        for name, pattern in (oracle or (jacobian if smooth else changes))(held, args, source, **more).items():
+            expected = folded(pattern, args[source].shape, axes_in, out_axes[name])
             try:
                 reads(graph, source, names[name], expected, exact)
             except AssertionError as error:

@@ -3,11 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 
 import depgraph
-from depgraph.rules.values import compress, core, reshape
 from tests.jacobian import Apply, check
 
 R = torch.randn
@@ -163,41 +160,3 @@ def test_random_numbers_are_constants():
     graph = depgraph.trace(Apply(lambda x: x + torch.randn_like(x) * torch.rand(3)), (R(1, 3),), positions={0: 1})
     assert depgraph.parallelism(graph).work == 3
     assert depgraph.path_lengths(graph).tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
-
-
-@st.composite
-def reshapes(draw):
-    """Draw a tensor with some axes of stride 0 and a shape with as many elements."""
-    primes = draw(st.lists(st.sampled_from([1, 1, 2, 2, 3]), min_size=0, max_size=5))
-
-    def grouped(factors):
-        shape = []
-        for factor in factors:
-            if shape and draw(st.booleans()):
-                shape[-1] *= factor
-            else:
-                shape.append(factor)
-        return shape
-
-    before, after = grouped(primes), grouped(draw(st.permutations(primes)))
-    stored = [1 if draw(st.booleans()) else size for size in before]
-    tensor = torch.arange(torch.Size(stored).numel()).reshape(stored).expand(before)
-    return tensor, after
-
-
-@given(reshapes())
-def test_reshaping_keeps_what_is_thin(case):
-    tensor, shape = case
-    found = reshape(tensor, shape)
-    assert torch.equal(found, tensor.reshape(shape))
-    assert core(found).numel() <= max(1, tensor.reshape(shape).numel())
-    if core(tensor).numel() == 1:
-        assert core(found).numel() == 1
-
-
-@given(reshapes())
-def test_compressing_finds_what_is_thin(case):
-    tensor, _ = case
-    found = compress(tensor.contiguous())
-    assert torch.equal(found, tensor)
-    assert core(found).numel() == core(tensor).numel()

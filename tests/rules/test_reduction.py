@@ -91,18 +91,6 @@ def test_sorting():
     )
 
 
-def test_fourier_transforms():
-    check(
-        lambda x: {
-            "rfft": torch.fft.rfft(x, dim=0).real,
-            "inverse": torch.fft.irfft(torch.complex(x, x.sin()), n=3, dim=1),
-            "power": torch.fft.fft(x, dim=1).abs() ** 2,
-        },
-        torch.randn(3, 3),
-        exact=False,  # the imaginary part of a real signal's mean is 0
-    )
-
-
 @pytest.mark.parametrize(("dim", "nodes"), [(None, 1), (0, 4), (1, 3), ((0, 1), 1)])
 def test_a_mean_is_one_node_a_group(dim, nodes):
     graph = depgraph.trace(Apply(lambda x: x.mean(dim)), (torch.randn(3, 4),), positions={0: (0, 1)})
