@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
+from depgraph.rules.elementwise import tensors_in
 from depgraph.rules.registry import rule
 from depgraph.rules.values import Value
 
@@ -105,6 +106,13 @@ def addr(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
     if scales.get("alpha", 1) == 0:
         return call.result(call.nodes(call.shape, *extra))
     return call.result(contract(call, arrange(a, lambda t: t.unsqueeze(-1)), b, 0, extra))
+
+
+@rule("_scaled_mm", "_scaled_mm_v2", contraction=True)
+def scaled_mm(call: Call, a: Value, b: Value, *scales: Any, **more: Any) -> Value:
+    """A matrix product of small floats, scaled."""
+    extra = tuple(Read(scale.codes, scale.ndim) for scale in tensors_in(scales, more))
+    return call.result(contract(call, *products(a, b), 1, extra))
 
 
 @rule("outer", "ger", contraction=True)
