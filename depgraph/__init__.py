@@ -12,6 +12,7 @@ _HOME = {
     "Terminal": "depgraph.dag.graph",
     "from_networkx": "depgraph.dag.interop",
     "trace": "depgraph.unrolling.trace",
+    "register_rule": "depgraph.rules.registration",
     "path_lengths": "depgraph.metrics.paths",
     "shortest_path": "depgraph.metrics.paths",
     "critical_path": "depgraph.metrics.paths",
@@ -29,6 +30,7 @@ _HOME = {
     "LoadError": "depgraph.errors",
     "PositionError": "depgraph.errors",
     "RenderError": "depgraph.errors",
+    "RuleError": "depgraph.errors",
     "TracingError": "depgraph.errors",
 }
 

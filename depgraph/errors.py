@@ -7,6 +7,7 @@
     ├── TracingError    the model runs, but cannot be followed
     ├── PositionError   an input, an output, an axis or a position that is not there
     ├── GraphError      a graph or a weight that a metric cannot work with
+    ├── RuleError       a rule for an operator that is not there, or has one already
     └── RenderError     a drawing that cannot be made
 
 Each message names the value at fault, the place, and what to do about it.
@@ -14,7 +15,7 @@ Each message names the value at fault, the place, and what to do about it.
 
 from __future__ import annotations
 
-__all__ = ["DepgraphError", "GraphError", "LoadError", "PositionError", "RenderError", "TracingError"]
+__all__ = ["DepgraphError", "GraphError", "LoadError", "PositionError", "RenderError", "RuleError", "TracingError"]
 
 
 class DepgraphError(Exception):
@@ -35,6 +36,10 @@ class PositionError(DepgraphError, LookupError):
 
 class GraphError(DepgraphError, ValueError):
     """A graph or a weight that a metric cannot work with."""
+
+
+class RuleError(DepgraphError, ValueError):
+    """A rule for an operator that does not exist, or has a rule already."""
 
 
 class RenderError(DepgraphError):

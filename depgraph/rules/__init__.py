@@ -1,4 +1,7 @@
-"""What each operator reads. Importing this package enters every rule into the registry."""
+"""What each operator reads. Importing this package enters every rule into the registry.
+
+`Call`, `Read` and `Value` are what rules are written with, see `depgraph.register_rule`.
+"""
 
 from depgraph.rules import (
     attention,
@@ -16,8 +19,13 @@ from depgraph.rules import (
     searching,
     spectral,
 )
+from depgraph.rules.call import Call, Read
+from depgraph.rules.values import Value
 
 __all__ = [
+    "Call",
+    "Read",
+    "Value",
     "attention",
     "contraction",
     "convolution",

@@ -8,7 +8,7 @@ those of the output and its trailing axes run over all that one output element r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -82,8 +82,8 @@ class Call(Protocol):
     def values(self, codes: Tensor, everywhere: bool = False) -> Tensor | None:
         """Return the operator's values, by running it on what is known, where any of ``codes`` is KNOWN; else None."""
 
-    def result(self, codes: Tensor, dtype: torch.dtype | None = None) -> Value:
-        """Return the output with those codes, values filled in where KNOWN."""
+    def result(self, codes: Tensor, dtype: torch.dtype | None = None, output: int = 0) -> Value:
+        """Return the output of that number with those codes; of the first, values are filled in where KNOWN."""
 
     def need_known(self, value: Value, why: str) -> None:
         """Say that the operator can only be followed if that argument's values are known.
@@ -97,6 +97,9 @@ class Call(Protocol):
 
     def decompose(self) -> Any:
         """Follow the operator through PyTorch's own decomposition of it."""
+
+    def like(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Follow the operator as if it were that function, written in PyTorch's operations, of those arguments."""
 
     def warn(self, text: str) -> None:
         """Add a sentence to the graph's warnings, with the place in the user's code."""

@@ -49,15 +49,18 @@ def rule(*names: str, contraction: bool = False, valueless: bool = False) -> Cal
 
 def find(op: Any) -> Rule | None:
     """Return the rule entered for an operator, its overload first; None where there is none."""
-    namespace, _, name = op._schema.name.partition("::")
-    if namespace not in ("aten", "prims"):
-        return RULES.get(f"{namespace}::{name}")
+    name = op._schema.name if is_custom(op) else op._schema.name.partition("::")[2]
     return RULES.get(f"{name}.{op._overloadname}") or RULES.get(name)
 
 
 def name_of(op: Any) -> str:
     """Return the operator's name without namespace and overload, as shown to users."""
     return str(op._schema.name.partition("::")[2]).lstrip("_")
+
+
+def is_custom(op: Any) -> bool:
+    """Tell whether the operator comes from elsewhere than PyTorch itself."""
+    return not op._schema.name.startswith(("aten::", "prims::"))
 
 
 def is_random(op: Any) -> bool:

@@ -4,6 +4,7 @@ Reads: cond         the branch that a known predicate takes; else, elementwise, 
        while_loop   iteration by iteration while the condition is known; else everything that goes in
        scan         step by step: the carried state and the step's own slice
        flex         see `depgraph.unrolling.flex`
+       in place     what the operator that writes to its arguments reads: see `depgraph.unrolling.custom`
        a wrapper    (checkpoint, autocast, no_grad regions) what the wrapped graph reads
 """
 
@@ -21,6 +22,7 @@ from depgraph.rules.movement import swap
 from depgraph.rules.reduction import everything
 from depgraph.rules.values import Value, compress
 from depgraph.unrolling.builder import Label
+from depgraph.unrolling.custom import functionalised
 from depgraph.unrolling.flex import flex_attention
 from depgraph.unrolling.invocation import Invocation
 
@@ -135,6 +137,8 @@ def follow(interpreter: Interpreter, node: fx.Node, args: tuple[Any, ...], kwarg
     }.get(operator.name)
     if method is not None:
         return method(*args, **kwargs)  # type: ignore[operator]
+    if operator.name == "auto_functionalized_v2":
+        return functionalised(operator, args[0], dict(kwargs))
     found = operator.wrapper(args)
     if found is None:
         call = operator.call(node.target, args, operator.meta)

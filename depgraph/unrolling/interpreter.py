@@ -21,23 +21,17 @@ from depgraph.rules import registry
 from depgraph.rules.elementwise import elementwise, tensors_in
 from depgraph.rules.movement import swap, view
 from depgraph.rules.reduction import everything, reduction
+from depgraph.rules.registration import UserRule
 from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known
 from depgraph.unrolling.builder import Builder, Label
+from depgraph.unrolling.custom import follow_rule
 from depgraph.unrolling.decomposition import UndecomposableError, decompose
-from depgraph.unrolling.invocation import Invocation, NotKnownError, run
+from depgraph.unrolling.invocation import HoldInputsError, Invocation, NotKnownError, run
 
 Where = Callable[[fx.Node], tuple[str, str]]
 
 #: How a warning about a rule that failed begins.
 FAULT = "please report this fault of depgraph in following"
-
-
-class HoldInputsError(Exception):
-    """Some inputs must be held at their example values for the model to be followed."""
-
-    def __init__(self, nodes: np.ndarray, why: str, label: Label) -> None:
-        super().__init__(why)
-        self.nodes, self.why, self.label = nodes, why, label
 
 
 class Interpreter:
@@ -55,6 +49,7 @@ class Interpreter:
         self.builder = builder
         self.may_hold = may_hold
         self.warnings: dict[str, None] = {}
+        self.references: dict[Any, Any] = {}
 
     def warn(self, text: str) -> None:
         """Add a sentence to the warnings, once."""
@@ -159,7 +154,9 @@ class Interpreter:
         runs = rule not in registry.VALUELESS and not registry.is_random(call.op)
         if runs and all(t.is_known for t in tensors):
             yield lambda call, *_, **__: self.fold(call)
-        if rule is not None:
+        if isinstance(rule, UserRule):
+            yield lambda call, *_, **__: follow_rule(rule, call)
+        elif rule is not None:
             yield rule
         elif is_view(call.op):
             yield view
@@ -176,7 +173,12 @@ class Interpreter:
             assert values is not None
             return known(values)
         args, kwargs = swap(call.args, lambda v: v.values()), swap(call.kwargs, lambda v: v.values())
-        result = run(call.op, args, kwargs)
+        try:
+            result = run(call.op, args, kwargs)
+        except Exception as error:
+            if registry.is_custom(call.op):  # it may not run without its own device
+                raise UndecomposableError(str(error)) from error
+            raise
         return _like(result, lambda r: constant(r) if isinstance(r, Tensor) else r)
 
     def decomposed(self, call: Invocation) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
@@ -12,8 +13,10 @@ from torch.utils import _pytree as pytree
 from depgraph.rules.call import Read
 from depgraph.rules.elementwise import tensors_in
 from depgraph.rules.movement import swap
-from depgraph.rules.values import KNOWN, Value, core, together
+from depgraph.rules.registry import is_custom
+from depgraph.rules.values import KNOWN, Value, core, forget, together
 from depgraph.unrolling.builder import Label
+from depgraph.unrolling.reference import like
 
 if TYPE_CHECKING:
     from depgraph.unrolling.interpreter import Interpreter
@@ -21,6 +24,14 @@ if TYPE_CHECKING:
 
 class NotKnownError(Exception):
     """A rule needs values that are not known."""
+
+
+class HoldInputsError(Exception):
+    """Some inputs must be held at their example values for the model to be followed."""
+
+    def __init__(self, nodes: np.ndarray, why: str, label: Label) -> None:
+        super().__init__(why)
+        self.nodes, self.why, self.label = nodes, why, label
 
 
 class Invocation:
@@ -90,14 +101,23 @@ class Invocation:
             args, kwargs = swap(self.args, lambda v: next(thin)), swap(self.kwargs, lambda v: next(thin))
         else:
             args, kwargs = swap(self.args, lambda v: v.values()), swap(self.kwargs, lambda v: v.values())
+        if self.op._schema.is_mutable:
+            raise TypeError(f"{self.op} writes to its arguments")
         result = run(self.op, args, kwargs)
         first = result[0] if isinstance(result, (tuple, list)) else result
         values: Tensor = first.to(self.dtype).expand(self.shape)
         return values
 
-    def result(self, codes: Tensor, dtype: torch.dtype | None = None) -> Value:
-        """Return the output with those codes, values filled in where KNOWN."""
-        return Value(codes, self.values(codes), dtype or self.dtype)
+    def result(self, codes: Tensor, dtype: torch.dtype | None = None, output: int = 0) -> Value:
+        """Return an output with those codes, values filled in where KNOWN."""
+        if output:
+            return Value(forget(codes), None, dtype or self.meta[output].dtype)
+        try:
+            return Value(codes, self.values(codes), dtype or self.dtype)
+        except Exception:
+            if is_custom(self.op):  # it may not run without its own device
+                return Value(forget(codes), None, dtype or self.dtype)
+            raise
 
     def need_known(self, value: Value, why: str) -> None:
         """Ask for a value that must be known; see `depgraph.rules.call.Call.need_known`."""
@@ -108,6 +128,10 @@ class Invocation:
     def decompose(self) -> Any:
         """Follow the operator through PyTorch's own decomposition of it."""
         return self.interpreter.decomposed(self)
+
+    def like(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Follow the operator as if it were that function of those arguments."""
+        return like(self, function, args, kwargs)
 
     def warn(self, text: str) -> None:
         """Add a sentence to the graph's warnings, with the place in the user's code."""

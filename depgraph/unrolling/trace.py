@@ -17,7 +17,8 @@ from depgraph.tracing.capture import capture
 from depgraph.tracing.program import Leaf, Program
 from depgraph.unrolling.builder import Builder
 from depgraph.unrolling.footprints import footprint
-from depgraph.unrolling.interpreter import HoldInputsError, Interpreter, constant
+from depgraph.unrolling.interpreter import Interpreter, constant
+from depgraph.unrolling.invocation import HoldInputsError
 from depgraph.unrolling.positions import Plan, plan
 
 
