@@ -29,6 +29,7 @@ class _Draw:
     """Values for the inputs and the parameters, and what the model makes of them."""
 
     number: int
+    seed: int
     kind: Kind
     values: list[Tensor]
     state: State
@@ -111,7 +112,7 @@ class Measurement:
         """
         subject, kind, own = self.subject, KINDS[number % len(KINDS)], self._own()
         if number == 0:
-            return _Draw(number, kind, own, subject.state, self.example)
+            return _Draw(number, 0, kind, own, subject.state, self.example)
         draws = Draws(number)
         state = {n: draws.parameter(t) if n in subject.parameters else t for n, t in subject.state.items()}
         values = [
@@ -120,10 +121,10 @@ class Measurement:
             for source in subject.sources
         ]  # fmt: skip
         for given, weights in ((values, state), (own, state), (values, subject.state)):
-            base = subject.run(given, weights, number)
+            base = subject.base(given, weights, number)
             if base is not None and _undefined(base) <= _undefined(self.example):
-                return _Draw(number, kind, given, weights, base)
-        return _Draw(number, kind, own, subject.state, subject.run(own, subject.state, number) or self.example)
+                return _Draw(number, number, kind, given, weights, base)
+        return _Draw(number, 0, kind, own, subject.state, subject.base(own, subject.state, 0) or self.example)
 
     def _perturb(self, draw: _Draw) -> None:
         draws = Draws(1000 + draw.number)
@@ -144,7 +145,7 @@ class Measurement:
             return False
         given = list(draw.values)
         given[place] = replaced(value, axes, position, other)
-        after = self.subject.run(given, draw.state, draw.number)
+        after = self.subject.run(given, draw.state, draw.seed)
         if after is None:
             return False
         for table, old, new, steady in zip(self.tables[k], draw.base, after, self.steady, strict=True):
@@ -159,7 +160,7 @@ class Measurement:
         leaves = {i: draw.values[i].detach().clone().requires_grad_() for i in (self.places[k] for k in self.smooth)}
         with torch.enable_grad():
             given = [leaves.get(i, value) for i, value in enumerate(draw.values)]
-            outputs = self.subject.run(given, draw.state, draw.number)
+            outputs = self.subject.run(given, draw.state, draw.seed)
         draws, doubtful = Draws(2000 + draw.number), set[tuple[int, int]]()
         for t, target in enumerate(self.targets):
             for column in map(int, self.columns[t]):

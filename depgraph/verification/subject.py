@@ -86,6 +86,7 @@ class Subject:
         self.parameters = set(own) - {source.state for source in self.sources}
         self._written: list[str] = []
         self._way: list[Any] = []
+        self._drawn = torch.empty(0)
         self.strayed = self.refused = 0
 
     def _named(self, terminal: Terminal) -> str:
@@ -108,14 +109,21 @@ class Subject:
         values = [source.value for source in self.sources]
         fresh = {name: tensor.clone() for name, tensor in self.state.items()}
         with noted() as way:
-            outputs = self._run(values, fresh, 0)
+            outputs, self._drawn = self._run(values, fresh, 0)
         self._way = way
         self._written = [name for name, tensor in fresh.items() if not torch.equal(tensor, self.state[name])]
         self._check(outputs)
         return outputs
 
+    def base(self, values: Sequence[Tensor], state: State, seed: int) -> list[Tensor] | None:
+        """Run like `run`, for other runs to be compared with this one."""
+        return self._outputs(values, state, seed, first=True)
+
     def run(self, values: Sequence[Tensor], state: State, seed: int) -> list[Tensor] | None:
         """Return the outputs, None where the model does not take the values or goes another way than the graph.
+
+        A run that draws more random numbers than its base, or fewer, is not like it either: each number that is drawn
+        later is another one.
 
         Parameters
         ----------
@@ -126,21 +134,26 @@ class Subject:
         seed : int
             What random numbers in the model start from.
         """
+        return self._outputs(values, state, seed, first=False)
+
+    def _outputs(self, values: Sequence[Tensor], state: State, seed: int, *, first: bool) -> list[Tensor] | None:
         fresh = state | {name: state[name].clone() for name in self._written}
         try:
             with noted() if self._way else contextlib.nullcontext(self._way) as way:
-                outputs = self._run(values, fresh, seed)
+                outputs, drawn = self._run(values, fresh, seed)
         except Exception:  # indices out of range, sizes that do not fit, and whatever else a model checks
             self.refused += 1
             return None
         shapes = [tuple(output.shape) for output in outputs]
-        if way != self._way or shapes != [terminal.shape for terminal in self.graph.outputs.values()]:
+        self._drawn = drawn if first else self._drawn
+        alike = way == self._way and torch.equal(drawn, self._drawn)
+        if not alike or shapes != [terminal.shape for terminal in self.graph.outputs.values()]:
             self.strayed += 1
             return None
         return outputs
 
-    def _run(self, values: Sequence[Tensor], state: State, seed: int) -> list[Tensor]:
-        """Run the model; what it writes to changes."""
+    def _run(self, values: Sequence[Tensor], state: State, seed: int) -> tuple[list[Tensor], Tensor]:
+        """Return the outputs, and where the random numbers have got to; what the model writes to changes."""
         pairs = list(zip(self.sources, values, strict=True))
         arguments = tuple(value.clone() for source, value in pairs if not source.state)
         given = state | {source.state: value.clone() for source, value in pairs if source.state}
@@ -150,7 +163,8 @@ class Subject:
             contextlib.redirect_stdout(io.StringIO()),
         ):
             result = functional_call(self.flat, given, arguments)
-        return list(result[: len(self.call.found)])
+            drawn = torch.default_generator.get_state()
+        return list(result[: len(self.call.found)]), drawn
 
     def _check(self, outputs: Sequence[Tensor]) -> None:
         terminals = list(self.graph.outputs.values())

@@ -195,6 +195,13 @@ def test_what_differs_by_itself_is_left_out():
     assert verdict.notes == ["output: 1 positions differ from run to run by themselves, so they were left out"]
 
 
+def test_other_random_numbers_are_no_dependence():
+    model = nn.RReLU().train()
+    verdict = verified(model, torch.randn(1, 6, 1), positions={"input": 1, "output": 1}, draws=8)
+    assert verdict.exact, verdict
+    assert verdict.pairs == 6
+
+
 def test_single_precision_where_it_has_to_be():
     verdict = verified(Single(), torch.randn(1, 4, 2))
     assert verdict.exact
