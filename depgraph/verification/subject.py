@@ -162,6 +162,7 @@ class Subject:
             _default_dtype(self.dtype),
             contextlib.redirect_stdout(io.StringIO()),
         ):
+            self.call.tensors()  # whose containers are new, since forward may have written to the last ones
             result = functional_call(self.flat, given, arguments)
             drawn = torch.default_generator.get_state()
         return list(result[: len(self.call.found)]), drawn

@@ -242,6 +242,20 @@ def test_several_inputs_and_outputs():
     assert verdict.compared == 5 * (1 + 3 + 1)
 
 
+def test_arguments_that_the_model_adds_to():
+    class Remembering(nn.Module):
+        def forward(self, x, memory):
+            memory["seen"].append(x)
+            return torch.stack(memory["seen"]).sum(0)
+
+    memory = {"seen": []}
+    graph = depgraph.trace(Remembering(), (torch.randn(1, 3, 2), memory), positions=X)
+    verdict = depgraph.verify(graph, Remembering(), (torch.randn(1, 3, 2), memory))
+    assert verdict.exact
+    assert (verdict.pairs, verdict.notes) == (3, [])
+    assert memory["seen"] == []
+
+
 def test_the_model_stays_as_it_is():
     model = nn.Sequential(Counting(), nn.BatchNorm1d(4), nn.Dropout(0.5)).train()
     x = torch.randn(2, 4, 3)
