@@ -120,13 +120,14 @@ class _Unrolling:
         """Return the name of the input that a node belongs to."""
         return max((start, name) for name, start in self.starts.items() if start <= node)[1]
 
-    def placeholders(self) -> dict[str, Value]:
+    def placeholders(self) -> dict[str, Value | None]:
         """Return what is known of everything that goes into the graph."""
         choice, held = self.choice, self.choice.known | self.held
         codes: dict[str, torch.Tensor] = {}
         for leaf in self.program.inputs:
             codes[leaf.name] = self.add_input(leaf.name, leaf.value.shape, choice.tracked.get(leaf.name, ()))
-        values: dict[str, Value] = {}
+        # What is no tensor, such as a random number generator, has no source.
+        values: dict[str, Value | None] = dict.fromkeys(n.name for n in self.program.graph.find_nodes(op="placeholder"))
         as_inputs: dict[str, Value] = {}
         for name, source in self.program.sources.items():
             value = source.value
