@@ -13,8 +13,8 @@ import torch
 
 import depgraph
 from depgraph.tracing.structure import tensors_in
-from tests.zoo.family import Family, positions
 from tests.zoo.case import Case
+from tests.zoo.family import Family, positions
 
 DRAWS = 16
 LIMIT = 48
