@@ -408,16 +408,16 @@ def test_a_rule_that_returns_too_few():
 
 
 def test_a_rule_that_fails():
-    def helper():
+    def inner():
         raise KeyError("lost")
 
     def rule(call, x, size):
-        helper()
+        inner()
 
     depgraph.register_rule(window_mean)(rule)
     with pytest.raises(depgraph.TracingError) as caught:
         traced(lambda x: window_mean(x), output=1)
-    line = helper.__code__.co_firstlineno + 1
+    line = inner.__code__.co_firstlineno + 1
     assert re.search(
         rf"the rule \S*rule for userlib::window_mean fails \(\S*test_registration.py:{line}\): KeyError: 'lost'",
         str(caught.value),
