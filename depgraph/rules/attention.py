@@ -13,18 +13,20 @@ import torch
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
-from depgraph.rules.masking import alone, masked_out
+from depgraph.rules.masking import alone, far, masked_out, of_any_size
 from depgraph.rules.registry import rule
 from depgraph.rules.values import KNOWN, Value, core, forget, reshape, together
 
 
-@rule("scaled_dot_product_attention", contraction=True)
+@rule("scaled_dot_product_attention", contraction=True, sized=True)
 def attention(
     call: Call, q: Value, k: Value, v: Value, attn_mask: Value | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Value:  # fmt: skip
     """Attention with a mask, causal (aligned top-left) or not, and query heads that share keys."""
-    return call.result(attend(call, q, k, v, attn_mask, is_causal, call.shape))
+    # A mean of values: of ordinary size where they are.
+    result = call.result(attend(call, q, k, v, attn_mask, is_causal, call.shape))
+    return result if far(v) is None else of_any_size(result)
 
 
 @rule("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention", contraction=True)

@@ -6,16 +6,16 @@ whatever it is: a product with a known 0, ``and`` with a known False, a sum with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
-from depgraph.rules.masking import ORDINARY, negligible
-from depgraph.rules.registry import name_of, rule
-from depgraph.rules.values import GENERIC, KNOWN, Value, compress, forget, known, together, uniform
+from depgraph.rules.masking import ORDINARY, far, negligible, of_any_size
+from depgraph.rules.registry import SIZED, name_of, rule
+from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, together, uniform
 
 # Where an operation's result is settled by one argument alone, as a function of that argument's known value.
 SETTLED_BY: dict[str, Callable[[Tensor], Tensor]] = {
@@ -33,12 +33,17 @@ SETTLED_BY_FIRST: dict[str, Callable[[Tensor], Tensor]] = dict.fromkeys(
 )
 # Operations that carry "an unknown of ordinary size plus this" through: op(a + s, b + t) is op(a, b) plus op(s, t).
 SHIFTED = frozenset(("add", "sub", "rsub", "subtract", "neg", "negative", "maximum", "minimum", "fmax", "fmin"))
-SHIFTED |= frozenset(("clamp", "clamp_min", "clamp_max"))
+SHIFTED |= frozenset(("clamp", "clamp_min", "clamp_max", "relu", "abs"))
 # … and those that do while only one of their arguments is unknown: of a division, the one that is divided.
 SCALED = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
 
 # Operations whose result is exactly 0 where a number low enough was added to their argument.
 VANISHING = frozenset(("exp", "exp2", "sigmoid", "special_expit"))
+# Operations whose result is of ordinary size whatever they are given.
+BOUNDED = frozenset(("sigmoid", "special_expit", "hardsigmoid", "tanh", "sin", "cos", "atan", "atan2", "sign", "sgn"))
+BOUNDED |= frozenset(("erf", "erfc", "special_erf", "special_erfc", "frac"))
+# Scaled by more than this, an unknown is no longer of ordinary size.
+STRETCH = 128.0
 
 
 def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
@@ -47,7 +52,7 @@ def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     shape, name = call.shape, name_of(call.op)
     if settled_by_number(name, args):
         return call.result(uniform(KNOWN, shape))
-    if all(t.plain for t in tensors) and name not in SHIFTED:
+    if all(t.plain for t in tensors) and name not in SHIFTED | SCALED:
         codes = call.nodes(shape, *(Read(t.codes) for t in tensors))
         return outputs(call, codes)
     settled = settles(name, tensors, shape)
@@ -57,6 +62,9 @@ def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     if isinstance(call.meta, (tuple, list)):
         return outputs(call, codes)
     return carry(call, name, tensors, codes, settled)
+
+
+SIZED.add(elementwise)
 
 
 def settled_by_number(name: str, args: tuple[Any, ...]) -> bool:
@@ -97,21 +105,47 @@ def carry(call: Call, name: str, tensors: list[Value], codes: Tensor, settled: T
     if not call.dtype.is_floating_point or not (far or any(t.known is not None for t in tensors)):
         shifts = False
     values = call.values(codes, everywhere=shifts)
-    if values is None:
-        return Value(codes, None, call.dtype)
-    if name in SETTLED_BY_FIRST and settled is not None:
+    if values is not None and name in SETTLED_BY_FIRST and settled is not None:
         values = torch.where(settled, 0, values)
-    return Value(*(shifted(codes, values) if shifts else (codes, values)), call.dtype)
+    if values is not None and shifts:
+        codes, values = shifted(codes, values)
+    result = Value(codes, values, call.dtype)
+    for where in unsized(call, name, tensors, shifts):
+        result = of_any_size(result, where.expand(call.shape))
+    return result
+
+
+def unsized(call: Call, name: str, tensors: list[Value], shifts: bool) -> Iterator[Tensor]:
+    """Yield where a result is no longer known to be of ordinary size."""
+    if name in BOUNDED or not call.dtype.is_floating_point:
+        return
+    for tensor in tensors:
+        if shifts and tensor.known is not None:
+            yield core(tensor.known).isnan()
+        elif not shifts and (where := far(tensor)) is not None:
+            yield where
+    if name in SCALED:
+        for place, arg in enumerate(call.args[:2]):
+            factor = arg.values() if isinstance(arg, Value) and arg.is_known else arg
+            if isinstance(factor, Tensor) or (isinstance(factor, (int, float)) and not isinstance(factor, bool)):
+                size = core(torch.as_tensor(factor))
+                size = size.abs() if size.is_complex() else size.double().abs()
+                if name not in SETTLED_BY_FIRST:
+                    large = size > STRETCH
+                elif place == 1:
+                    large = size < 1 / STRETCH
+                else:
+                    continue
+                if bool(large.any()):
+                    yield large
 
 
 def shifted(codes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Turn unknowns with an infinity added into that infinity, and drop shifts that are no number."""
+    """Turn unknowns with an infinity added into that infinity."""
     thin_codes, thin = together(codes, values)
-    unknown = thin_codes != KNOWN
-    if bool((unknown & thin.isinf()).any()):
-        codes = torch.where(thin.isinf(), KNOWN, thin_codes).expand(codes.shape)
-    if bool((unknown & thin.isnan()).any()):
-        values = torch.where(unknown & thin.isnan(), 0, thin).expand(codes.shape)
+    infinite = (thin_codes != KNOWN) & thin.isinf()
+    if bool(infinite.any()):
+        codes = torch.where(infinite, KNOWN, thin_codes).expand(codes.shape)
     return codes, values
 
 
@@ -141,13 +175,13 @@ def tensors_in(args: Any, kwargs: dict[str, Any]) -> list[Value]:
     return found
 
 
-@rule("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+@rule("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar", sized=True)
 def where(call: Call, condition: Value, this: Any, other: Any) -> Value:
     """Take the chosen side where the condition is known; elsewhere read the condition and both."""
     return choose(call, condition, as_value(this, call.dtype), as_value(other, call.dtype))
 
 
-@rule("masked_fill")
+@rule("masked_fill", sized=True)
 def masked_fill(call: Call, value: Value, mask: Value, fill: Any) -> Value:
     """Like `where`, the filling first."""
     return choose(call, mask, as_value(fill, call.dtype), value)
@@ -173,7 +207,12 @@ def choose(call: Call, condition: Value, this: Value, other: Value) -> Value:
         return Value(codes, None, call.dtype)
     decided, test, left, right = together(decided, test, this.values(), other.values())
     values = torch.where(test, left.to(call.dtype), right.to(call.dtype))
-    return Value(codes, torch.where(decided, values, 0).expand(shape), call.dtype)
+    result = Value(codes, torch.where(decided, values, 0).expand(shape), call.dtype)
+    for side in (this, other):
+        # A side that is wholly known may be chosen as well.
+        values = core(side.values())
+        result = of_any_size(result, ~decided & ~(values.abs() < ORDINARY)) if values.is_floating_point() else result
+    return result
 
 
 def as_value(value: Any, dtype: torch.dtype) -> Value:

@@ -1,4 +1,8 @@
-"""Masking by numbers: which scores count for nothing because something very low was added to them."""
+"""Masking by numbers: which scores count for nothing because something very low was added to them.
+
+That can be told only of unknowns of ordinary size. What an operation makes of numbers that are far from it (a sum over
+scores of which some had -1e9 added) may be of any size, and is marked so.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from depgraph.rules.values import Value, core, together
+from depgraph.rules.values import KNOWN, Value, core, together
 
 # How much larger than another an ordinary score may be, as an exponent, before masking by addition can no longer be
 # told apart from the scores themselves.
@@ -19,6 +23,46 @@ def negligible(added: Tensor, dtype: torch.dtype) -> Tensor:
     smallest = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).smallest_normal
     # Subnormal numbers go some 2^23 or 2^52 below the smallest normal one.
     return added < math.log(smallest) - 40 - ORDINARY
+
+
+def far(value: Value) -> Tensor | None:
+    """Return where a tensor that is not wholly known may hold numbers that are not of ordinary size; None: nowhere.
+
+    The result broadcasts to the tensor's shape.
+    """
+    if value.known is None or value.is_known or not value.dtype.is_floating_point:
+        return None
+    mask = ~(core(value.known).abs() < ORDINARY)
+    return mask if bool(mask.any()) else None
+
+
+def of_any_size(value: Value, where: Tensor | None = None, first: int = 0) -> Value:
+    """Return a tensor with its unknowns marked as being of any size.
+
+    Parameters
+    ----------
+    where : bool tensor, optional
+        Where they are; everywhere by default.
+    first : int
+        The lowest code to be marked.
+    """
+    if not value.dtype.is_floating_point:
+        return value
+    where = torch.ones((), dtype=torch.bool) if where is None else where
+    codes, known, where = together(value.codes, value.values(), where)
+    marked = where & (codes != KNOWN) & (codes >= first)
+    if not bool(marked.any()):
+        return value
+    return value.over(value.codes, torch.where(marked, math.nan, known).expand(value.shape))
+
+
+def ordinary(value: Value) -> Tensor:
+    """Return the values, unknowns of any size taken for ordinary ones."""
+    if value.known is None or value.is_known or not value.dtype.is_floating_point:
+        return value.values()
+    codes, known = together(value.codes, value.known)
+    unsized = known.isnan() & (codes != KNOWN)
+    return torch.where(unsized, 0, known).expand(value.shape) if bool(unsized.any()) else value.known
 
 
 def masked_out(scores: Value, axis: int) -> Tensor | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import shifted, tensors_in
+from depgraph.rules.masking import ordinary
 from depgraph.rules.registry import rule
 from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, reshape, uniform
 
@@ -135,7 +136,7 @@ def cast_to(call: Call, value: Value, *args: Any, **kwargs: Any) -> Value:
         return Value(value.codes, None, call.dtype)
     if value.dtype.is_complex and not call.dtype.is_complex:
         return Value(value.codes, value.known.real.to(call.dtype), call.dtype)
-    values = value.known.to(call.dtype)
+    values = (value.known if call.dtype.is_floating_point else ordinary(value)).to(call.dtype)
     codes, values = shifted(value.codes, values) if call.dtype.is_floating_point else (value.codes, values)
     return Value(codes, values, call.dtype)
 

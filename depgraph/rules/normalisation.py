@@ -16,12 +16,13 @@ from torch import Tensor
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs
-from depgraph.rules.masking import alone, masked_out
+from depgraph.rules.masking import alone, far, masked_out
 from depgraph.rules.registry import rule
 from depgraph.rules.values import FIRST, GENERIC, KNOWN, Value, compress, core, forget, reshape, uniform
 
 
-@rule("softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax", "special_log_softmax")
+@rule("softmax", "_softmax", "_safe_softmax", "special_softmax", sized=True)
+@rule("log_softmax", "_log_softmax", "special_log_softmax", sized=True)
 def softmax(call: Call, scores: Value, dim: int, *_: Any, **__: Any) -> Value:
     """Normalise over what is left of each group."""
     logarithm = "log" in call.op._schema.name
@@ -42,11 +43,15 @@ def softmax(call: Call, scores: Value, dim: int, *_: Any, **__: Any) -> Value:
         *([Read(scores.codes, 0, ~low)] if bool(low.any()) else []),
     )
     weightless, whole = gone & ~low, single & ~gone
-    if not bool((weightless | whole).any()):
+    # What is added to a score is added to its logarithm, less what is added to the largest of all.
+    added = scores.values()
+    below = added - added.amax(axis, keepdim=True) if logarithm and far(scores) is not None else None
+    if below is None and not bool((weightless | whole).any()):
         return call.result(codes)
     codes = torch.where(weightless | whole, KNOWN, forget(codes))
     nothing, everything = (float("-inf"), 0.0) if logarithm else (0.0, 1.0)
-    values = torch.where(weightless, nothing, torch.where(whole, everything, 0.0)).to(call.dtype)
+    other = torch.zeros(()) if below is None else below
+    values = torch.where(weightless, nothing, torch.where(whole, everything, other)).to(call.dtype)
     return Value(compress(codes.expand(call.shape)), values.expand(call.shape), call.dtype)
 
 
@@ -98,7 +103,7 @@ def own_of(*parameters: Any) -> list[Tensor]:
     return [p.codes for p in parameters if isinstance(p, Value)]
 
 
-@rule("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm")
+@rule("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm", sized=True)
 def layer_norm(call: Call, x: Value, normalized_shape: list[int], weight: Any = None, bias: Any = None, *_: Any) -> Any:
     """Normalise over the last axes."""
     axes = list(range(x.ndim - len(normalized_shape), x.ndim))
@@ -107,7 +112,7 @@ def layer_norm(call: Call, x: Value, normalized_shape: list[int], weight: Any = 
     return normalise(call, x, axes, weight, bias)
 
 
-@rule("group_norm")
+@rule("group_norm", sized=True)
 def group_norm(call: Call, x: Value, groups: int, weight: Any = None, bias: Any = None, *_: Any) -> Value:
     """Normalise over the channels of a group and all that follows."""
     shape = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
@@ -117,7 +122,7 @@ def group_norm(call: Call, x: Value, groups: int, weight: Any = None, bias: Any 
     return Value(reshape(value.codes, call.shape), None, call.dtype)
 
 
-@rule("native_group_norm")
+@rule("native_group_norm", sized=True)
 def native_group_norm(
     call: Call, x: Value, weight: Any, bias: Any, n: int, c: int, hxw: int, groups: int, eps: float
 ) -> Any:

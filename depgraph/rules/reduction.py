@@ -16,14 +16,15 @@ from torch.utils import _pytree as pytree
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs, tensors_in
-from depgraph.rules.masking import masked_out
-from depgraph.rules.registry import name_of, rule
-from depgraph.rules.values import KNOWN, Value, forget, uniform
+from depgraph.rules.masking import far, masked_out, of_any_size
+from depgraph.rules.registry import SIZED, name_of, rule
+from depgraph.rules.values import KNOWN, Value, forget, together, uniform
 
 # Where a number that is lower than another by more than numbers ordinarily differ can never be the result.
+LARGEST = frozenset(("amax", "max", "argmax", "logsumexp", "special_logsumexp"))
+SMALLEST = frozenset(("amin", "min", "argmin"))
 # … whose result is the place of an element.
 PICKS = frozenset(("argmax", "argmin", "argsort"))
-LARGEST = frozenset(("amax", "max", "argmax", "logsumexp", "special_logsumexp"))
 
 
 def axes_of(dim: Any, ndim: int) -> list[int]:
@@ -91,7 +92,31 @@ def reduction(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     if name_of(call.op) in PICKS and single(value, axes):
         return call.result(uniform(KNOWN, shape))
     codes = call.nodes(shape, Read(gathered(value.codes, axes, keep), len(axes), dead))
-    return outputs(call, codes, picked(call, single(value, axes)))
+    return sized(call, value, axes, keep, outputs(call, codes, picked(call, single(value, axes))))
+
+
+SIZED.add(reduction)
+
+
+def sized(call: Call, value: Value, axes: list[int], keep: bool, result: Any) -> Any:
+    """Carry on what was added to unknowns: the largest of all is what had most added, but for an ordinary number."""
+    where, name = far(value), name_of(call.op)
+    if where is None:
+        return result
+    parts = result if isinstance(result, tuple) else (result,)
+    if name in LARGEST | SMALLEST:
+        added = gathered(value.values(), axes, keep)
+        for _ in axes:
+            added = added.amin(-1) if name in SMALLEST else added.amax(-1)
+        first = parts[0]
+        codes, known, added = together(first.codes, first.values(), added.to(first.dtype))
+        parts = (first.over(first.codes, torch.where(codes == KNOWN, known, added).expand(first.shape)), *parts[1:])
+    else:
+        beyond = gathered(where.expand(value.shape), axes, keep)
+        for _ in axes:
+            beyond = beyond.any(-1)
+        parts = tuple(of_any_size(part, beyond) for part in parts)
+    return parts if isinstance(result, tuple) else parts[0]
 
 
 def single(value: Value, axes: list[int]) -> Tensor:

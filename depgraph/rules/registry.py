@@ -17,9 +17,10 @@ F = TypeVar("F", bound=Rule)
 RULES: dict[str, Rule] = {}
 CONTRACTIONS: set[str] = set()
 VALUELESS: set[Rule | None] = set()
+SIZED: set[Rule | None] = set()
 
 
-def rule(*names: str, contraction: bool = False, valueless: bool = False) -> Callable[[F], F]:
+def rule(*names: str, contraction: bool = False, valueless: bool = False, sized: bool = False) -> Callable[[F], F]:
     """Enter a rule for the ATen operators of the given names.
 
     Parameters
@@ -31,6 +32,9 @@ def rule(*names: str, contraction: bool = False, valueless: bool = False) -> Cal
     valueless : bool
         Whether the operator is not to be run on known values: because it does not depend on them, or because it depends
         on how they are laid out in memory.
+    sized : bool
+        Whether the rule answers for the size of the unknowns it returns, see `depgraph.rules.masking`: because they are
+        always of ordinary size, or because it marks those that are not.
     """
 
     def enter(function: F) -> F:
@@ -42,6 +46,8 @@ def rule(*names: str, contraction: bool = False, valueless: bool = False) -> Cal
                 CONTRACTIONS.add(name.partition(".")[0])
         if valueless:
             VALUELESS.add(function)
+        if sized:
+            SIZED.add(function)
         return function
 
     return enter

@@ -34,7 +34,7 @@ class Value:
         One code an element. Axes along which nothing differs have stride 0: a (B, T, D) activation costs T codes.
     known : tensor or None
         The values of KNOWN elements; at all others, a number that is known to have been added to an unknown of ordinary
-        size (a mask of -1e9 on top of a score). None stands for zeros.
+        size (a mask of -1e9 on top of a score), NaN where the unknown may be of any size. None stands for zeros.
     dtype : torch.dtype
         Of the tensor itself.
     """

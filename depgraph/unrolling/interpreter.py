@@ -19,6 +19,7 @@ from depgraph.dag.reach import ancestors
 from depgraph.errors import DepgraphError, TracingError
 from depgraph.rules import registry
 from depgraph.rules.elementwise import elementwise, tensors_in
+from depgraph.rules.masking import far, of_any_size
 from depgraph.rules.movement import swap, view
 from depgraph.rules.reduction import everything, reduction
 from depgraph.rules.registration import UserRule
@@ -122,12 +123,12 @@ class Interpreter:
             return None
         if not isinstance(meta, (Tensor, tuple, list)):
             return meta
-        mark = self.builder.mark()
+        mark, first = self.builder.mark(), self.builder.count + FIRST
         for way in self.ways(call, rule, tensors):
             try:
                 result = way(call, *args, **kwargs)
                 check_shapes(op, result, meta)
-                return result
+                return result if way in registry.SIZED or way == self.opened else unsized(result, tensors, first)
             except NotKnownError as reason:
                 call.warn(f"{label.name} is taken to read everything it is given: {reason}, and they are not known")
                 break
@@ -147,7 +148,7 @@ class Interpreter:
                 return _like(meta, lambda m: generic(m.shape, m.dtype) if isinstance(m, Tensor) else m)
             call.warn(f"{op} has no rule and does not decompose; it is taken to read everything it is given")
         self.builder.rewind(mark)
-        return everything(call, *args, **kwargs)
+        return unsized(everything(call, *args, **kwargs), tensors, first)
 
     def ways(self, call: Invocation, rule: registry.Rule | None, tensors: list[Value]) -> Iterator[registry.Rule]:
         """Yield how an operator can be followed, best first."""
@@ -164,7 +165,7 @@ class Interpreter:
             yield elementwise
         elif torch.Tag.reduction in call.op.tags and tensors:
             yield reduction
-        yield lambda call, *_, **__: self.decomposed(call)
+        yield self.opened
 
     def fold(self, call: Invocation) -> Any:
         """Run an operator all of whose arguments are known."""
@@ -180,6 +181,10 @@ class Interpreter:
                 raise UndecomposableError(str(error)) from error
             raise
         return _like(result, lambda r: constant(r) if isinstance(r, Tensor) else r)
+
+    def opened(self, call: Invocation, *_: Any, **__: Any) -> Any:
+        """Follow an operator through PyTorch's decomposition of it."""
+        return self.decomposed(call)
 
     def decomposed(self, call: Invocation) -> Any:
         """Follow an operator through PyTorch's decomposition of it."""
@@ -221,6 +226,13 @@ def check_shapes(op: Any, result: Any, meta: Any) -> None:
     ]
     if shapes[0] != shapes[1]:
         raise ValueError(f"{op} returns tensors of shapes {shapes[1]}, its rule {shapes[0]}")
+
+
+def unsized(result: Any, tensors: list[Value], first: int) -> Any:
+    """Mark what nodes from the code ``first`` on return as being of any size, if some of what they read is."""
+    if all(far(t) is None for t in tensors):
+        return result
+    return _like(result, lambda r: of_any_size(r, first=first) if isinstance(r, Value) else r)
 
 
 def is_view(op: Any) -> bool:

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from depgraph.rules.call import Read
 from depgraph.rules.elementwise import tensors_in
+from depgraph.rules.masking import ordinary
 from depgraph.rules.movement import swap
 from depgraph.rules.registry import is_custom
 from depgraph.rules.values import KNOWN, Value, core, forget, together
@@ -96,17 +97,21 @@ class Invocation:
             return None
         if self.pointwise:
             tensors = tensors_in(self.args, self.kwargs)
-            thin = iter(together(*(t.values() for t in tensors), torch.empty(()).expand(self.shape))[:-1])
+            thin = iter(together(*(ordinary(t) for t in tensors), torch.empty(()).expand(self.shape))[:-1])
             # Arguments come in the same order as `tensors_in` found them.
             args, kwargs = swap(self.args, lambda v: next(thin)), swap(self.kwargs, lambda v: next(thin))
         else:
-            args, kwargs = swap(self.args, lambda v: v.values()), swap(self.kwargs, lambda v: v.values())
+            args, kwargs = swap(self.args, ordinary), swap(self.kwargs, ordinary)
         if self.op._schema.is_mutable:
             raise TypeError(f"{self.op} writes to its arguments")
         result = run(self.op, args, kwargs)
         first = result[0] if isinstance(result, (tuple, list)) else result
         values: Tensor = first.to(self.dtype).expand(self.shape)
-        return values
+        if everywhere or int(core(codes).max()) == KNOWN:
+            return values
+        # What comes out where arguments are not known means nothing.
+        thin_codes, thin_values = together(codes, values)
+        return torch.where(thin_codes == KNOWN, thin_values, 0).expand(self.shape)
 
     def result(self, codes: Tensor, dtype: torch.dtype | None = None, output: int = 0) -> Value:
         """Return an output with those codes, values filled in where KNOWN."""

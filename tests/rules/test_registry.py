@@ -1,6 +1,7 @@
 """Entering rules and finding them."""
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -87,8 +88,9 @@ def test_random_operators():
 
 def test_all_families_are_entered():
     files = Path(rules.__file__).parent.glob("*.py")
-    assert set(rules.__all__) == {file.stem for file in files if "\n@rule(" in file.read_text(encoding="utf-8")}
-    for family in rules.__all__:
+    families = {name for name in rules.__all__ if isinstance(getattr(rules, name), ModuleType)}
+    assert families == {file.stem for file in files if "\n@rule(" in file.read_text(encoding="utf-8")}
+    for family in families:
         assert "\nReads:" in getattr(rules, family).__doc__, family
 
 
