@@ -101,6 +101,12 @@ def softmax(past, weight, axis, bits):
     return torch._safe_softmax(x, axis) * weight(*x.shape)
 
 
+def by_hand(past, weight, axis, bits):
+    x = past[-1] * weight(*past[-1].shape) + mask_of(bits, past[-1].shape) * -1e9
+    x = (x - x.amax(axis, keepdim=True)).exp()
+    return x / x.sum(axis, keepdim=True) * weight(*x.shape)
+
+
 def attention(past, weight, causal):
     x = bounded(past[-1], weight)
     q, k, v = x * weight(x.shape[-1]), x * weight(x.shape[-1]), x * weight(x.shape[-1])
@@ -163,16 +169,25 @@ OPS = {
     "attention": attention,
     "convolution": convolution,
     "recurrence": recurrence,
+    # Known numbers beside unknown ones.
+    "pad and logarithm": lambda p, w: F.pad(bounded(p[-1], w).exp(), (1, 0), value=1.0).log(),
+    "pad and reciprocal": lambda p, w: F.pad(bounded(p[-1], w) + 2, (0, 1), value=4.0).reciprocal(),
+    "constants": lambda p, w, axis: torch.cat([p[-1], torch.full_like(p[-1], 0.5)], axis),
+    "offset": lambda p, w, bits: p[-1] - mask_of(bits, p[-1].shape) * 3.0,
     # With kinks.
     "relu": lambda p, w: bounded(p[-1], w).relu(),
     "sort": lambda p, w, axis: bounded(p[-1], w).sort(axis).values,
     "amax": lambda p, w, axis: bounded(p[-1], w).amax(axis),
     "max pool": lambda p, w: F.max_pool1d(bounded(p[-1], w), 2, 1),
     "clamp": lambda p, w: bounded(p[-1], w).clamp(-0.5, 0.5),
+    "low": lambda p, w, bits: p[-1] + mask_of(bits, p[-1].shape) * -1e9,
+    "high": lambda p, w, axis: p[-1] + (1e9 + p[-1]).mean(axis, keepdim=True),
+    "softmax by hand": by_hand,
     "choice": lambda p, w, axis: torch.take_along_dim(p[-1], bounded(p[-1], w).argmax(axis, keepdim=True), axis),
 }
 
-KINKS = frozenset(("relu", "sort", "amax", "max pool", "clamp", "choice"))
+# Kinks, and numbers so large that derivatives are lost beside them.
+KINKS = frozenset(("relu", "sort", "amax", "max pool", "clamp", "choice", "low", "high", "softmax by hand"))
 
 
 def factors(number):
@@ -247,7 +262,11 @@ def choices(shape, fits):
         "centre": st.tuples(axis),
         "softmax": st.tuples(axis, st.one_of(st.none(), bits)),
         "linear": st.tuples(st.integers(1, 3)),
+        "offset": st.tuples(bits),
         "relu": st.just(()),
+        "low": st.tuples(bits),
+        "high": st.tuples(axis),
+        "softmax by hand": st.tuples(axis, bits),
         "clamp": st.just(()),
         "sort": st.tuples(axis),
         "amax": st.tuples(axis),
@@ -264,6 +283,9 @@ def choices(shape, fits):
         found |= {
             "unsqueeze and expand": st.tuples(st.integers(0, n), st.just(2)),
             "cat": st.tuples(axis),
+            "constants": st.tuples(axis),
+            "pad and logarithm": st.just(()),
+            "pad and reciprocal": st.just(()),
             "stack": st.tuples(st.integers(0, n)),
             "pad": st.tuples(st.integers(0, 1), st.integers(0, 1)),
         }
