@@ -170,8 +170,8 @@ OPS = {
     "convolution": convolution,
     "recurrence": recurrence,
     # Known numbers beside unknown ones.
-    "pad and logarithm": lambda p, w: F.pad(bounded(p[-1], w).exp(), (1, 0), value=1.0).log(),
-    "pad and reciprocal": lambda p, w: F.pad(bounded(p[-1], w) + 2, (0, 1), value=4.0).reciprocal(),
+    "pad and logarithm": lambda p, w: F.pad(bounded(p[-1], w).exp(), (1, 0), value=1.0).log() - 0.5,
+    "pad and reciprocal": lambda p, w: F.pad(bounded(p[-1], w).exp(), (0, 1), value=4.0).reciprocal().neg(),
     "constants": lambda p, w, axis: torch.cat([p[-1], torch.full_like(p[-1], 0.5)], axis),
     "offset": lambda p, w, bits: p[-1] - mask_of(bits, p[-1].shape) * 3.0,
     # With kinks.
