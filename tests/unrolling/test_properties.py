@@ -25,7 +25,7 @@ def derivatives(program, axes, draws):
     return folded(jacobian(program, (torch.randn(program.shape),), draws=draws)["0"], program.shape, axes, None)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(programs())
 def test_programs_without_kinks_read_what_has_a_derivative(case):
     program, axes = case
@@ -33,7 +33,7 @@ def test_programs_without_kinks_read_what_has_a_derivative(case):
     reads(graph, "x", "output", derivatives(program, axes, draws=3))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=32, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(programs(kinks=True))
 def test_programs_with_kinks_read_whatever_has_a_derivative(case):
     program, axes = case
@@ -41,7 +41,7 @@ def test_programs_with_kinks_read_whatever_has_a_derivative(case):
     reads(graph, "x", "output", derivatives(program, axes, draws=8), exact=False)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(programs(longest=5))
 def test_every_step_is_read_in_order(case):
     """Longest and shortest paths agree with the graph's own edges."""
