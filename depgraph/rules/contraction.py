@@ -121,6 +121,15 @@ def outer(call: Call, a: Value, b: Value) -> Value:
     return call.result(contract(call, arrange(a, lambda t: t.unsqueeze(-1)), b, 0))
 
 
+@rule("cov", contraction=True)
+def cov(call: Call, x: Value, *_: Any, **weights: Any) -> Value:
+    """``y[i, j]`` ← rows i and j, and the weights of the observations."""
+    rows = x.codes if x.ndim > 1 else x.codes.reshape(1, -1)
+    extra = [Read(weight.codes, 1) for weight in tensors_in((), weights)]
+    codes = call.nodes((rows.shape[0],) * 2, Read(rows.unsqueeze(1), 1), Read(rows.unsqueeze(0), 1), *extra)
+    return call.result(codes.reshape(call.shape))
+
+
 @rule("_trilinear", "bilinear", contraction=True)
 def bilinear(call: Call, a: Value, b: Value, weight: Value, bias: Any = None, *rest: Any) -> Any:
     """``y[…, o] = Σ_ij a[…, i] w[o, i, j] b[…, j] + c[o]``."""

@@ -126,6 +126,15 @@ def gather(call: Call, value: Value, dim: int, picks: Value, **_: Any) -> Value:
     return call.result(call.nodes(call.shape, Read(codes.movedim(axis, -1).unsqueeze(axis), 1), Read(picks.codes)))
 
 
+@rule("one_hot")
+def one_hot(call: Call, picks: Value, classes: int = -1) -> Value:
+    """Mark the place that each index names."""
+    if classes == -1:  # as many as the largest index says
+        result: Value = everything(call, picks)
+        return result
+    return call.result(call.nodes(call.shape, Read(picks.codes.unsqueeze(-1))))
+
+
 @rule("take")
 def take(call: Call, value: Value, picks: Value) -> Value:
     """Pick elements of the flattened tensor."""
