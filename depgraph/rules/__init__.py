@@ -18,6 +18,7 @@ from depgraph.rules import (
     scattering,
     searching,
     spectral,
+    triangular,
 )
 from depgraph.rules.call import Call, Read
 from depgraph.rules.values import Value
@@ -40,4 +41,5 @@ __all__ = [
     "scattering",
     "searching",
     "spectral",
+    "triangular",
 ]
