@@ -11,7 +11,8 @@ from typing import Any
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
-from depgraph.rules.elementwise import tensors_in
+from depgraph.rules.elementwise import shifted, tensors_in
+from depgraph.rules.masking import far, of_any_size
 from depgraph.rules.registry import rule
 from depgraph.rules.values import Value
 
@@ -80,32 +81,43 @@ def products(a: Value, b: Value) -> tuple[Value, Value]:
     return left, right
 
 
-@rule("addmm", "addmv", "baddbmm", "_addmm_activation", "_sparse_addmm", contraction=True)
+def plus(call: Call, added: Value, factors: tuple[Value, ...], scales: dict[str, Any], codes: Tensor) -> Value:
+    """Return a sum of products and ``c``; what is known of c (a mask of -inf or -1e9) carries over to the sum."""
+    if scales.get("beta", 1) == 0 or added.known is None or not call.dtype.is_floating_point:
+        result = call.result(codes)
+    else:
+        values = call.values(codes, everywhere=True)
+        assert values is not None
+        result = Value(*shifted(codes, values), call.dtype)
+    return result if all(far(factor) is None for factor in factors) else of_any_size(result)
+
+
+@rule("addmm", "addmv", "baddbmm", "_addmm_activation", "_sparse_addmm", contraction=True, sized=True)
 def matmul_onto(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
     """``beta · c + alpha · a @ b``; a scale of 0 leaves its term unread."""
     extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)
     if scales.get("alpha", 1) == 0:
-        return call.result(call.nodes(call.shape, *extra))
-    return call.result(contract(call, *products(a, b), 1, extra))
+        return plus(call, added, (), scales, call.nodes(call.shape, *extra))
+    return plus(call, added, (a, b), scales, contract(call, *products(a, b), 1, extra))
 
 
-@rule("addbmm", contraction=True)
+@rule("addbmm", contraction=True, sized=True)
 def addbmm(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
     """``c + Σ_batch a @ b``."""
     left, right = (arrange(v, lambda t: t.movedim(0, -2)) for v in products(a, b))
     extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)
     if scales.get("alpha", 1) == 0:
-        return call.result(call.nodes(call.shape, *extra))
-    return call.result(contract(call, left, right, 2, extra))
+        return plus(call, added, (), scales, call.nodes(call.shape, *extra))
+    return plus(call, added, (a, b), scales, contract(call, left, right, 2, extra))
 
 
-@rule("addr", contraction=True)
+@rule("addr", contraction=True, sized=True)
 def addr(call: Call, added: Value, a: Value, b: Value, **scales: Any) -> Value:
     """``c + a ⊗ b``."""
     extra = () if scales.get("beta", 1) == 0 else (Read(added.codes),)
     if scales.get("alpha", 1) == 0:
-        return call.result(call.nodes(call.shape, *extra))
-    return call.result(contract(call, arrange(a, lambda t: t.unsqueeze(-1)), b, 0, extra))
+        return plus(call, added, (), scales, call.nodes(call.shape, *extra))
+    return plus(call, added, (a, b), scales, contract(call, arrange(a, lambda t: t.unsqueeze(-1)), b, 0, extra))
 
 
 @rule("_scaled_mm", "_scaled_mm_v2", contraction=True)

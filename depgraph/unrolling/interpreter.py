@@ -28,6 +28,7 @@ from depgraph.unrolling.builder import Builder, Label
 from depgraph.unrolling.custom import follow_rule
 from depgraph.unrolling.decomposition import UndecomposableError, decompose
 from depgraph.unrolling.invocation import HoldInputsError, Invocation, NotKnownError, run
+from depgraph.unrolling.scalars import arithmetic, number_of, reads_a_number, unknown_numbers, with_numbers
 
 Where = Callable[[fx.Node], tuple[str, str]]
 
@@ -102,6 +103,9 @@ class Interpreter:
                 from depgraph.unrolling.higher_order import follow
 
                 return follow(self, node, args, kwargs, where)
+            if node.target is not operator.getitem and (numbers := tensors_in(args, kwargs)):
+                name = getattr(node.target, "__name__", str(node.target))
+                return arithmetic(self, numbers, Label(name, *where(node), False))
             return node.target(*args, **kwargs)  # type: ignore[operator]
         module, source = where(node)
         op = node.target
@@ -121,8 +125,12 @@ class Interpreter:
         call = Invocation(self, op, args, kwargs, meta, label, layouts, pointwise)
         if meta is None or (isinstance(meta, (tuple, list)) and not meta):
             return None
+        if reads_a_number(op):
+            return number_of(args[0])
         if not isinstance(meta, (Tensor, tuple, list)):
             return meta
+        if numbers := unknown_numbers(op, args, kwargs):
+            return with_numbers(call, numbers)
         mark, first = self.builder.mark(), self.builder.count + FIRST
         for way in self.ways(call, rule, tensors):
             try:

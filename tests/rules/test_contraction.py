@@ -122,3 +122,16 @@ def test_parameters_can_be_inputs():
     weight = depgraph.path_lengths(graph, "weight").reshape(2, 3, 2)
     assert (weight == torch.eye(2).long()[:, None].expand(2, 3, 2).numpy() * 2 - 1).all()
     assert depgraph.path_lengths(graph, "bias").tolist() == [[1, -1], [-1, 1]]
+
+
+@pytest.mark.parametrize("low", [-float("inf"), -1e9], ids=str)
+@pytest.mark.parametrize("scale", [{}, {"alpha": 0.3}, {"beta": 2.0}], ids=str)
+def test_a_mask_added_to_a_product_hides(low, scale):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            mask = torch.full((5, 5), low).triu(1)
+            return torch.baddbmm(mask[None], x, x.transpose(1, 2), **scale).softmax(-1) @ x
+
+    graph = depgraph.trace(Model(), (torch.randn(1, 5, 3),), positions={"x": 1, "output": 1})
+    reached = torch.from_numpy(depgraph.path_lengths(graph) >= 0)
+    assert torch.equal(reached, torch.ones(5, 5).triu().bool())
