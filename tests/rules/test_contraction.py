@@ -1,5 +1,6 @@
 """Contractions read both factors, but no term with a known zero in it, and whatever is added."""
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
