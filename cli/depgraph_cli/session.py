@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from depgraph_cli.options import Request
@@ -28,7 +30,7 @@ def traced(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
         Where the model cannot be loaded, does not run on its inputs, or cannot be followed.
     """
     step(f"Loading {request.target}")
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(sys.stderr), _only_for_answers():
         import depgraph
         from depgraph_cli.loading import load
         from depgraph_cli.loading.diagnosis import why_it_fails
@@ -50,3 +52,19 @@ def traced(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
                 raise depgraph.LoadError(reason) from error
             raise
     return loaded, graph
+
+
+@contextlib.contextmanager
+def _only_for_answers() -> Iterator[None]:
+    """Send to standard error what is written to standard output past Python: by C code, by commands that are run."""
+    try:
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # one of them is closed: there is nothing to keep clean
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

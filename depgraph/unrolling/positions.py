@@ -79,7 +79,7 @@ def plan(program: Program, positions: Mapping[Any, Any] | None, known: Iterable[
         result.known[name] = ""
     if not result.tracked and not result.parameters:
         for leaf in program.inputs:
-            axes = () if leaf.name in result.known else infer(program, leaf)
+            axes = () if leaf.name in result.known or not leaf.value.numel() else infer(program, leaf)
             if axes:
                 result.tracked[leaf.name] = axes
                 result.notes.append(
@@ -87,6 +87,9 @@ def plan(program: Program, positions: Mapping[Any, Any] | None, known: Iterable[
                     if len(axes) == 1
                     else f"{leaf.name}: tracked along axes {', '.join(map(str, axes))} (inferred)"
                 )
+    if program.inputs and not any(leaf.value.numel() for leaf in program.inputs):
+        sizes = ", ".join(f"{leaf.name} of shape {tuple(leaf.value.shape)}" for leaf in program.inputs)
+        raise PositionError(f"The example inputs hold no elements ({sizes}): give them at least one position.")
     for leaf in program.inputs:
         is_flag = leaf.value.dtype == torch.bool and leaf.value.device.type != "meta"
         if is_flag and leaf.name not in result.tracked and leaf.name not in result.known:
@@ -112,7 +115,7 @@ def axes_of(name: str, shape: Sequence[int], axes: Any) -> tuple[int, ...]:
     PositionError
         Where an axis does not exist or is named twice.
     """
-    given = tuple(axes) if isinstance(axes, Iterable) else (axes,)
+    given = tuple(axes) if isinstance(axes, Iterable) and not isinstance(axes, str) else (axes,)
     for axis in given:
         if isinstance(axis, bool) or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
             valid = f"axes 0 to {len(shape) - 1}" if len(shape) else "no axes"
@@ -120,6 +123,9 @@ def axes_of(name: str, shape: Sequence[int], axes: Any) -> tuple[int, ...]:
     result = tuple(axis % len(shape) for axis in given)
     if len(set(result)) < len(result):
         raise PositionError(f"positions names an axis of {name} twice: {given}.")
+    for axis in result:
+        if shape[axis] == 0:
+            raise PositionError(f"{name} of shape {tuple(shape)} has no position along axis {axis}: give it one.")
     return result
 
 

@@ -45,7 +45,7 @@ def test_the_installed_command(fixtures):
 
 @installed
 def test_interrupted(write, tmp_path):
-    write("import time\nopen('started', 'w').close()\ntime.sleep(60)", header="")
+    write("import time\nopen('started', 'w').close()\n[time.sleep(0.01) for _ in range(6000)]", header="")
     with subprocess.Popen(
         [COMMAND, "render", "mymodel.py", "-o", "graph.svg"],
         stdout=subprocess.PIPE,
@@ -112,3 +112,31 @@ def test_what_nobody_foresaw(refusal, run, write, monkeypatch):
     assert result.exit_code == 2
     assert result.stderr.startswith("Traceback (most recent call last):")
     assert result.stderr.endswith("Error: RuntimeError: a wire is loose.\n")
+
+
+@installed
+def test_output_past_python_stays_out_of_the_answer(write):
+    write(
+        """
+        import os
+
+        class Noisy(nn.Module):
+            def forward(self, x):
+                os.system("echo noise")
+                return x
+
+        model, example_inputs = Noisy(), torch.randn(1, 3, 2)
+        """
+    )
+    done = subprocess.run([COMMAND, "analyze", "mymodel.py", "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["work"] == 0
+    assert "noise" in done.stderr
+
+
+def test_an_unreadable_program_is_one_sentence(run, tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.pt2").write_bytes(b"abc")
+    result = run("analyze", "broken.pt2")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: broken.pt2 cannot be read as an exported program")
+    assert not caplog.records

@@ -380,3 +380,14 @@ def test_two_outputs_of_one_model():
     graph = depgraph.trace(Apply(lambda x: (x * 2, x.sum(1))), (R(1, 3, 2),))
     assert [t.positions for t in graph.outputs.values()] == [(1,), ()]
     assert depgraph.path_lengths(graph, target="output.1").tolist() == [[1]] * 3
+
+
+@pytest.mark.parametrize("positions", [None, {"input": 0}], ids=["inferred", "named"])
+def test_an_empty_input_has_no_positions(positions):
+    with pytest.raises(depgraph.PositionError, match=r"\(0, 1, 3\)"):
+        depgraph.trace(torch.nn.GRU(3, 4).eval(), (torch.randn(0, 1, 3),), positions=positions)
+
+
+def test_an_axis_given_as_a_word():
+    with pytest.raises(depgraph.PositionError, match="there is no axis 'time'"):
+        depgraph.trace(torch.nn.GRU(3, 4).eval(), (torch.randn(2, 1, 3),), positions={"input": "time"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,12 +126,17 @@ def _positions(namespace: object, where: str) -> dict[str | int, Any] | None:
 def _read_program(file: Path) -> ExportedProgram:
     import torch
 
+    # PyTorch logs a traceback besides raising what is reported below.
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         return torch.export.load(file)
     except Exception as error:
         raise LoadError(
             f"{shown(file)} cannot be read as an exported program (written by torch.export.save): {told(error)}."
         ) from error
+    finally:
+        logging.disable(before)
 
 
 def _arranged(program: ExportedProgram, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Inputs:
