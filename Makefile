@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 FILES := setup.cfg setup.py pyproject.toml constraints.txt
 
-.PHONY: demo test clean
+.PHONY: demo test conformance zoo clean
 
 demo: $(VENV)/installed
 	@mkdir -p build
@@ -19,6 +19,14 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
+
+# Every operator of PyTorch's database, with more samples than the tests take.
+conformance: $(VENV)/installed-test
+	$(BIN)/python -m tests.conformance
+
+# Well-known models against their own behaviour; writes docs/zoo.md.
+zoo: $(VENV)/installed-test
+	$(BIN)/python -m tests.zoo
 
 # Stamp files: the second run installs nothing.
 $(VENV)/installed: $(FILES)

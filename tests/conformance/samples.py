@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import math
+import itertools
+import random
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
 # Integer operators come with integer samples; everything else is measured in double precision.
-_DTYPES = (torch.float64, torch.complex128, torch.int64, torch.float32, torch.bool)
-_LARGEST = 20_000  # elements; beyond, measuring takes too long
-_MATRIX = 4_000_000  # pairs of an input's and an output's element
+DTYPES = (torch.float64, torch.complex128, torch.int64, torch.float32, torch.bool)
+LARGEST = 20_000  # elements; beyond, measuring takes too long
+
+
+class TENSOR:
+    """Stands where a tensor belongs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,56 +36,55 @@ class Sample:
     function : callable
     tensors : list of tensors
         All tensors among the arguments, in order.
-    spec, leaves
-        The arguments flattened, None where a tensor belongs.
+    args, kwargs
+        The arguments, `TENSOR` where a tensor belongs.
     """
 
     op: str
     number: int
     function: Callable[..., Any]
     tensors: list[torch.Tensor]
-    spec: pytree.TreeSpec
-    leaves: list[Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
         """Call the operator with other tensors in place of its own."""
         given = iter(tensors)
-        leaves = [next(given) if leaf is _TENSOR else leaf for leaf in self.leaves]
-        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
-        return self.function(*args, **kwargs)
+        args = filled(self.args, given)
+        return self.function(*args, **filled(self.kwargs, given))
 
-    def run(self, tensors: list[torch.Tensor], seed: int = 0) -> list[torch.Tensor]:
+    def run(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         """Return the tensors among the results; the arguments stay what they are."""
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for accelerators, slowly
-        torch.use_deterministic_algorithms(True, warn_only=True)  # this fills memory that nobody writes to
-        try:
-            with torch.no_grad():
-                return results(self(*(t.clone() for t in tensors)))
-        finally:
-            torch.use_deterministic_algorithms(False)
+        return results(self(*(t.clone() for t in tensors)))
 
     @property
     def kind(self) -> Any:
         """What tells samples apart besides sizes: which arguments are given, and how."""
         shapes = tuple((t.ndim, t.dtype, 0 in t.shape) for t in self.tensors)
-        return (repr([x for x in self.leaves if x is not _TENSOR]), str(self.spec), shapes)
+        return repr((self.args, self.kwargs)), shapes
 
     @property
     def form(self) -> Any:
         """All but the values of the tensors."""
-        return (
-            [(t.shape, t.dtype, t.layout) for t in self.tensors],
-            repr([x if not isinstance(x, torch.Generator) else 0 for x in self.leaves]),
-            self.spec,
-        )
+        return [(t.shape, t.dtype, t.layout) for t in self.tensors], repr((self.args, self.kwargs))
 
 
-class _TENSOR:
-    """Stands where a tensor belongs."""
+def filled(tree: Any, tensors: Iterator[torch.Tensor]) -> Any:
+    """Put tensors where they belong."""
+    if tree is TENSOR:
+        return next(tensors)
+    if isinstance(tree, (tuple, list)):
+        items = [filled(item, tensors) for item in tree]
+        return items if type(tree) is list else tuple(items) if type(tree) is tuple else type(tree)(items)
+    if isinstance(tree, dict):
+        return {key: filled(item, tensors) for key, item in tree.items()}
+    return tree
 
 
 def results(result: Any) -> list[torch.Tensor]:
     """Return the tensors among what an operator returned."""
+    if isinstance(result, torch.Tensor):
+        return [result]
     return [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
 
 
@@ -93,51 +97,56 @@ def database() -> dict[str, Any]:
 
     # Random operators are wrapped to fix the seed, which would hide what they do on other draws.
     invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
-    found: dict[str, Any] = {}
-    for op in invocations.op_db:
-        name = op.name + (f"-{op.variant_test_name}" if op.variant_test_name else "")
-        found[name] = op
-    return found
+    return {op.name + (f"-{op.variant_test_name}" if op.variant_test_name else ""): op for op in invocations.op_db}
 
 
-def samples(name: str, seed: int = 0) -> list[Sample]:
-    """Return all samples of an operator, their values drawn with the given seed."""
+def samples(name: str, seed: int = 0) -> Iterator[Sample]:
+    """Yield all samples of an operator, their values drawn with the given seed."""
     op = database()[name]
-    dtype = next((d for d in _DTYPES if d in op.dtypes), None) or next(iter(sorted(op.dtypes, key=str)), torch.float64)
+    dtype = next((d for d in DTYPES if d in op.dtypes), None) or next(iter(sorted(op.dtypes, key=str)), torch.float64)
     torch.manual_seed(seed)
-    found = []
-    for number, given in enumerate(op.sample_inputs("cpu", dtype, requires_grad=False)):
-        leaves, spec = pytree.tree_flatten(((given.input, *given.args), given.kwargs))
-        tensors = [leaf.detach() for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        leaves = [_TENSOR if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        found.append(Sample(name, number, op.op, tensors, spec, leaves))
-    return found
+    np.random.seed(seed)  # noqa: NPY002 - it is what the database draws from
+    random.seed(seed)
+    for number, given in enumerate(op.sample_inputs("cpu", dtype, requires_grad=False, set_seed=False)):
+        tree = ((given.input, *given.args), given.kwargs)
+        tensors = [leaf.detach() for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+        args, kwargs = pytree.tree_map_only(torch.Tensor, lambda _: TENSOR, tree)
+        yield Sample(name, number, op.op, tensors, args, kwargs)
 
 
-def redrawn(sample: Sample, seeds: Iterator[int]) -> Iterator[list[torch.Tensor]]:
-    """Yield other values for a sample's tensors, as the database draws them, one list a seed."""
-    for seed in seeds:
-        again = samples(sample.op, seed)
-        if sample.number < len(again) and again[sample.number].form == sample.form:
-            yield again[sample.number].tensors
+def redrawn(sample: Sample, seed: int) -> list[torch.Tensor] | None:
+    """Return other values for a sample's tensors, as the database draws them with that seed."""
+    again = next(itertools.islice(samples(sample.op, seed), sample.number, None), None)
+    return again.tensors if again is not None and again.form == sample.form else None
 
 
 def chosen(name: str, most: int) -> list[Sample]:
-    """Return up to that many samples: the smallest ones, arguments as different as possible."""
-    fit = [s for s in samples(name) if 0 < _size(s) <= _LARGEST]
+    """Return up to that many samples with something to compare: small ones, arguments as different as possible.
+
+    Where there is nothing to compare in any of them, one is returned all the same.
+    """
+    fit = [sample for sample in samples(name) if 0 < _size(sample) <= LARGEST]
     by_kind: dict[Any, list[Sample]] = {}
     for sample in sorted(fit, key=lambda s: (_size(s) < 2, _size(s), s.number)):
         by_kind.setdefault(sample.kind, []).append(sample)
-    rounds: list[Sample] = []
-    groups = sorted(by_kind.values(), key=lambda g: _size(g[0]) < 2)
-    depth = 0
-    while len(rounds) < most and any(len(g) > depth for g in groups):
-        layer = [g[depth] for g in groups if len(g) > depth]
-        want = most - len(rounds)
-        step = max(1.0, len(layer) / want)
-        rounds += [layer[math.floor(k * step)] for k in range(min(want, len(layer)))]
-        depth += 1
-    return rounds
+    groups = sorted(by_kind.values(), key=lambda group: _size(group[0]) < 2)
+    order: list[Sample] = []
+    for depth in range(max(map(len, groups), default=0)):
+        layer = [group[depth] for group in groups if len(group) > depth]
+        first = [layer[k * len(layer) // most] for k in range(most)] if len(layer) > most else layer
+        order += first + [sample for sample in layer if sample not in first]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(itertools.islice(filter(_comparable, order[: 20 * most]), most)) or order[:1]
+
+
+def _comparable(sample: Sample) -> bool:
+    if any(t.layout != torch.strided for t in sample.tensors):
+        return False
+    try:
+        return any(out.numel() for out in sample.run(sample.tensors))
+    except Exception:
+        return False
 
 
 def _size(sample: Sample) -> int:

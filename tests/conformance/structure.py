@@ -15,7 +15,7 @@ from tests.conformance.samples import Sample, results
 
 
 class Calls(nn.Module):
-    """A model that is a few calls of one operator, side by side."""
+    """A model that is a few calls of one operator, side by side: one trace serves them all."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ def trace(samples: Sequence[Sample]) -> Any:
 
 def reach(graph: Any, samples: Sequence[Sample], number: int, found: list[Measured]) -> list[Bools]:
     """Return, for each input of one of the samples, (picked elements, output elements): True where there is a path."""
-    inputs = [t for sample in samples[:number] for t in sample.tensors]
+    inputs = sum(len(sample.tensors) for sample in samples[:number])
     before = sum(len(sample.run(sample.tensors)) for sample in samples[:number])
     outs = samples[number].run(samples[number].tensors)
     answer = []
@@ -49,9 +49,15 @@ def reach(graph: Any, samples: Sequence[Sample], number: int, found: list[Measur
         parts = [np.zeros((len(seen.picked), 0), bool)]
         for k, out in enumerate(outs):
             if out.numel() and len(seen.picked):
-                lengths = depgraph.path_lengths(graph, source=len(inputs) + i, target=f"output.{before + k}")
-                parts.append(lengths[seen.picked] >= 0)
+                source = (inputs + i, places(samples[number].tensors[i], seen.picked))
+                parts.append(depgraph.path_lengths(graph, source, f"output.{before + k}") >= 0)
             else:
                 parts.append(np.zeros((len(seen.picked), out.numel()), bool))
         answer.append(np.concatenate(parts, 1))
     return answer
+
+
+def places(tensor: torch.Tensor, numbers: Any) -> list[tuple[int, ...]]:
+    """Return the elements with those row-major numbers as positions."""
+    shape = tuple(tensor.shape)
+    return [tuple(int(i) for i in np.unravel_index(number, shape)) for number in numbers]
