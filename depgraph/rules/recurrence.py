@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from depgraph.errors import TracingError
 from depgraph.rules.call import Call, Read
 from depgraph.rules.registry import rule
 from depgraph.rules.values import KNOWN, Value, core, forget, known
@@ -91,6 +92,10 @@ def unroll(
         codes = codes.unsqueeze(1)
     elif batch_first:
         codes = codes.transpose(0, 1)
+    if not codes.shape[0]:
+        raise TracingError(
+            f"A recurrent layer is given a sequence of no steps, {tuple(x.shape)}; it needs one at least."
+        )
     begin = [s.codes if batched else s.codes.unsqueeze(1) for s in states]
     count = num_layers * (2 if bidirectional else 1)
     out, last = layers(call, codes, begin, grouped(params, count), bidirectional)

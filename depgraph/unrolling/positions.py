@@ -87,7 +87,7 @@ def plan(program: Program, positions: Mapping[Any, Any] | None, known: Iterable[
                     if len(axes) == 1
                     else f"{leaf.name}: tracked along axes {', '.join(map(str, axes))} (inferred)"
                 )
-    if program.inputs and not any(leaf.value.numel() for leaf in program.inputs):
+    if not positions and program.inputs and not any(leaf.value.numel() for leaf in program.inputs):
         sizes = ", ".join(f"{leaf.name} of shape {tuple(leaf.value.shape)}" for leaf in program.inputs)
         raise PositionError(f"The example inputs hold no elements ({sizes}): give them at least one position.")
     for leaf in program.inputs:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -100,23 +101,30 @@ def database() -> dict[str, Any]:
     return {op.name + (f"-{op.variant_test_name}" if op.variant_test_name else ""): op for op in invocations.op_db}
 
 
-def samples(name: str, seed: int = 0) -> Iterator[Sample]:
+def samples(name: str, seed: int = 0) -> Generator[Sample]:
     """Yield all samples of an operator, their values drawn with the given seed."""
     op = database()[name]
     dtype = next((d for d in DTYPES if d in op.dtypes), None) or next(iter(sorted(op.dtypes, key=str)), torch.float64)
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - it is what the database draws from
     random.seed(seed)
-    for number, given in enumerate(op.sample_inputs("cpu", dtype, requires_grad=False, set_seed=False)):
-        tree = ((given.input, *given.args), given.kwargs)
-        tensors = [leaf.detach() for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
-        args, kwargs = pytree.tree_map_only(torch.Tensor, lambda _: TENSOR, tree)
-        yield Sample(name, number, op.op, tensors, args, kwargs)
+    drawn = op.sample_inputs("cpu", dtype, requires_grad=False, set_seed=False)
+    try:
+        for number, given in enumerate(drawn):
+            tree = ((given.input, *given.args), given.kwargs)
+            tensors = [leaf.detach() for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+            args, kwargs = pytree.tree_map_only(torch.Tensor, lambda _: TENSOR, tree)
+            yield Sample(name, number, op.op, tensors, args, kwargs)
+    finally:
+        # Left to the garbage collector, it would switch gradients on or off in the middle of something else.
+        if isinstance(drawn, Generator):
+            drawn.close()
 
 
 def redrawn(sample: Sample, seed: int) -> list[torch.Tensor] | None:
     """Return other values for a sample's tensors, as the database draws them with that seed."""
-    again = next(itertools.islice(samples(sample.op, seed), sample.number, None), None)
+    with contextlib.closing(samples(sample.op, seed)) as drawn:
+        again = next(itertools.islice(drawn, sample.number, None), None)
     return again.tensors if again is not None and again.form == sample.form else None
 
 
