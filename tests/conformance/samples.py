@@ -108,7 +108,8 @@ def samples(name: str, seed: int = 0) -> Generator[Sample]:
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - it is what the database draws from
     random.seed(seed)
-    drawn = op.sample_inputs("cpu", dtype, requires_grad=False, set_seed=False)
+    # Not `op.sample_inputs`: that wraps this generator so that it cannot be closed.
+    drawn = iter(op.sample_inputs_func(op, "cpu", dtype, False))
     try:
         for number, given in enumerate(drawn):
             tree = ((given.input, *given.args), given.kwargs)
