@@ -8,7 +8,7 @@ Reads: reduction       out[…] ← in[…, all along the reduced axes]
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -160,3 +160,9 @@ def everything(call: Call, *args: Any, **kwargs: Any) -> Any:
     reads = [Read(t.codes, t.ndim) for t in tensors_in(args, kwargs)]
     code = call.nodes((), *reads)
     return pytree.tree_map_only(Tensor, lambda m: Value(forget(code).expand(m.shape), None, m.dtype), call.meta)
+
+
+@rule("depgraph::python")
+def python(call: Call, value: Value, read: list[Value]) -> Value:
+    """Read every element of what Python computed a tensor from."""
+    return value if all(t.is_known for t in read) else cast("Value", everything(call, *read))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +11,18 @@ from torch import fx, nn
 from torch.export import ExportedProgram, export
 
 from depgraph.errors import TracingError
-from depgraph.tracing import loaded, specialised
-from depgraph.tracing.copies import copied, initialised, on_cpu
+from depgraph.tracing import loaded
+from depgraph.tracing.copies import Tensors, copied, initialised, on_cpu
 from depgraph.tracing.exported import Reading, functional, read
 from depgraph.tracing.findings import failure, sentences
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
 from depgraph.tracing.opaque import is_static
 from depgraph.tracing.program import Leaf, Program
 from depgraph.tracing.settings import quiet, tracing_settings
+from depgraph.tracing.specialised import Recording, exported, record
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, Path
+from depgraph.tracing.through_python import lead_back, shifted
 from depgraph.tracing.wrapper import Call, Flat
 
 
@@ -127,14 +130,31 @@ class _Subject:
             return functional(export(Flat(model, self.call), tensors, strict=False))
 
     def _recorded(self) -> tuple[Reading, list[str]]:
-        with copied(self.model) as model:
-            tensors = on_cpu(model, self.call.tensors(), data=True)
-            recording = specialised.record(Flat(model, self.call), tensors)
-            program = specialised.exported(recording.line, recording.state, tensors)
+        recording, tensors = self._record()
+        lead_back(recording, lambda changed, by: self._record(changed, by)[0])
+        program = exported(recording.line, recording.state, tensors)
         reading, escaped = self._reading(program)
         warnings = sentences(recording.escapes, escaped, reading.sources)
         reading.prune()
         return reading, warnings
+
+    def _record(self, changed: Collection[int] | None = None, by: float = 0.0) -> tuple[Recording, Tensors]:
+        """Run the model on its example inputs, or once more with something changed: see `lead_back`."""
+        with copied(self.model) as model:
+            tensors = on_cpu(model, self.call.tensors(), data=True)
+            if changed is None:
+                return record(Flat(model, self.call), tensors), tensors
+            found, assigned = self.call.found, self.call.assigned
+            if not changed:
+                tensors = tuple(
+                    t + by * torch.rand_like(t) * t.abs().clamp(by) if t.is_floating_point() else t for t in tensors
+                )
+            try:
+                return record(
+                    Flat(model, self.call), tensors, lambda k, v: shifted(v, by) if k in changed else v
+                ), tensors
+            finally:
+                self.call.found, self.call.assigned = found, assigned
 
     def _reading(self, program: ExportedProgram) -> tuple[Reading, list[fx.Node | torch.Tensor]]:
         reading = read(program, self.inputs, self.state)

@@ -68,16 +68,28 @@ class Escape:
         What the example inputs made it, ``None`` where that was not seen.
     line : Line or None
         The line of the user's code.
+    followed : bool
+        Whether what Python computes from it is known to be followed.
     """
 
     kind: Kind
     operation: str
     value: object
     line: Line | None
+    followed: bool = False
+
+
+#: Changes the value of the escape with a number on its way.
+Shift = Callable[[int, Any], Any]
 
 
 class Watch(TorchFunctionMode):
     """While active, notes each value that leaves the graph, and keeps a copy of the tensor it was made of.
+
+    Parameters
+    ----------
+    shift : callable, optional
+        Changes the numbers and arrays that leave.
 
     Attributes
     ----------
@@ -88,8 +100,9 @@ class Watch(TorchFunctionMode):
         Whether an operation ran inside a `torch.func` transform.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shift: Shift | None = None) -> None:
         super().__init__()
+        self.shift = shift
         self.escapes: list[Escape] = []
         self.copies: list[torch.Tensor] = []
         self.transformed = False
@@ -119,6 +132,8 @@ class Watch(TorchFunctionMode):
             value = func(*args, **kwargs)
         line = current_line()
         if not _is_check(line):
+            if self.shift is not None and _ESCAPES[func] != "condition":
+                value = self.shift(len(self.escapes), value)
             self.escapes += [Escape(_ESCAPES[func], func.__name__.strip("_"), value, line)] * len(copies)
             self.copies += copies
         return value
@@ -154,26 +169,26 @@ def note_operations(graph: fx.Graph) -> list[Escape]:
                 escapes.append(Escape(kind, node.target._opname, value, line))
         if scalar and not node.users:
             graph.erase_node(node)
-    _return_too(graph, copies)
+    return_too(graph, copies)
     return escapes
 
 
-def note_strangers(line: fx.GraphModule, known: set[int]) -> list[Escape]:
-    """Note the tensors in a recorded graph that no recorded operation made, and that were not there before.
+def strangers(line: fx.GraphModule, known: set[int]) -> list[fx.Node]:
+    """Return the tensors in a recorded graph that no recorded operation made, and that were not there before.
 
-    Extensions that bypass PyTorch's dispatcher return such tensors.
+    `torch.from_numpy` returns such tensors, and extensions that bypass PyTorch's dispatcher do.
     """
-    escapes: list[Escape] = []
+    found: list[fx.Node] = []
     for node in line.graph.find_nodes(op="get_attr"):
         value = getattr(line, node.target, None)
         literal = all(user.target in _LITERALS for user in node.users)
         if isinstance(value, torch.Tensor) and id(value) not in known and node.users and not literal:
-            escapes.append(Escape("stranger", "", tuple(value.shape), line_of_node(node)))
-            _return_too(line.graph, [node])
-    return escapes
+            found.append(node)
+    return found
 
 
-def _return_too(graph: fx.Graph, nodes: list[fx.Node]) -> None:
+def return_too(graph: fx.Graph, nodes: list[fx.Node]) -> None:
+    """Make nodes further outputs of a graph."""
     output = graph.output_node()
     returned: Any = output.args[0]
     output.args = ((*returned, *nodes),)

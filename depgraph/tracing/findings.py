@@ -18,9 +18,16 @@ from depgraph.tracing.program import Leaf, Source
 _TEXTS: dict[Kind, str] = {
     "condition": "a condition on {origin} was {value}: analysed the branch taken by the example inputs",
     "number": "a number made of {origin} was taken to be {value}: analysed as for the example inputs",
-    "array": "{operation}() takes {origin} out of PyTorch: what is computed from that counts as constant",
+    "array": "{operation}() takes {origin} out of PyTorch: what Python makes of that may not be followed",
     "size": "the size of what {operation}() returns depends on {origin}: analysed with {value}, as in the example",
     "stranger": "a tensor of shape {value} was made by other means than PyTorch's operations: it counts as constant",
+}
+_FOLLOWED: dict[Kind, str] = {
+    "number": "a number made of {origin} was {value}: what is computed from it is followed, "
+    "what it decides is as in the example",
+    "array": "{operation}() takes {origin} out of PyTorch: a tensor made of that is taken to read all of it",
+    "stranger": "a tensor of shape {value} was made by other means than PyTorch's operations: "
+    "it is taken to read all inputs",
 }
 _UNSEEN = "what they make it"
 _SHOWN = 3
@@ -38,20 +45,21 @@ def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mappin
         What the placeholders of that graph stand for.
     """
     read = _placeholders_read([tensor for tensor in tensors if isinstance(tensor, fx.Node)])
-    grouped: dict[tuple[str, Kind, str], tuple[list[str], list[str]]] = {}
+    grouped: dict[tuple[str, str, str], tuple[list[str], list[str]]] = {}
     for escape, tensor in zip(escapes, tensors, strict=True):
         origins = [_words(sources[name]) for name in read.get(tensor, ()) if name in sources]
         origins = [words for words in origins if words]
         if not origins and escape.kind != "stranger":  # decided by known values: it is the same for all inputs
             continue
         place = str(escape.line) if escape.line else "the model"
-        names, values = grouped.setdefault((place, escape.kind, escape.operation), ([], []))
+        text = (_FOLLOWED if escape.followed else _TEXTS)[escape.kind]
+        names, values = grouped.setdefault((place, text, escape.operation), ([], []))
         names += [words for words in origins if words not in names]
         if escape.value is not None and escape.kind != "array" and str(escape.value) not in values:
             values.append(str(escape.value))
     return [
-        f"{place}: {_TEXTS[kind].format(operation=operation, origin=_listed(names), value=_listed(values) or _UNSEEN)}."
-        for (place, kind, operation), (names, values) in grouped.items()
+        f"{place}: {text.format(operation=operation, origin=_listed(names), value=_listed(values) or _UNSEEN)}."
+        for (place, text, operation), (names, values) in grouped.items()
     ]
 
 

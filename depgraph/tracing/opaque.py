@@ -15,6 +15,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+ITEM = torch.ops.aten.item.default
 _UNTAGGED = {
     torch.ops.aten.where.default,
     torch.ops.aten.unique_dim_consecutive.default,
@@ -59,8 +60,11 @@ class StandIns:
             original = self.originals[call.args[0]]
             _FORMS.pop(call.args[0])
             tensors = dict(zip(_reads(original), call.args[1], strict=True))
-            args, kwargs = fx.map_arg((original.args, original.kwargs), tensors.__getitem__)
             with graph.inserting_before(call):
+                for number in filter(is_number, original.all_input_nodes):
+                    tensors[number] = graph.call_function(ITEM, (tensors[number.all_input_nodes[0]],))
+                    tensors[number].meta = {**call.meta, "val": number.meta["val"]}
+                args, kwargs = fx.map_arg((original.args, original.kwargs), tensors.__getitem__)
                 node = graph.call_function(cast("Callable[..., Any]", original.target), args, kwargs)
             node.meta = {**call.meta, "val": call.meta["val"] if _several(original) else call.meta["val"][0]}
             for item in list(call.users):
@@ -72,9 +76,15 @@ class StandIns:
             graph.erase_node(call)
 
 
+def is_number(node: fx.Node) -> bool:
+    """Return whether a node is a number read off a tensor."""
+    return node.target is ITEM
+
+
 def _reads(node: fx.Node) -> list[fx.Node]:
     reads: dict[fx.Node, None] = {}
-    fx.map_arg((node.args, node.kwargs), lambda read: reads.setdefault(read))
+    for read in node.all_input_nodes:
+        reads.setdefault(read.all_input_nodes[0] if is_number(read) else read)
     return list(reads)
 
 

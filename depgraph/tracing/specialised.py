@@ -20,8 +20,8 @@ from torch.export import ExportedProgram, export
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from torch.fx.traceback import preserve_node_meta, set_current_meta
 
-from depgraph.tracing.escapes import Escape, Watch, note_operations, note_strangers
-from depgraph.tracing.opaque import StandIns, can_stand_in, has_sizes_from_values, is_static
+from depgraph.tracing.escapes import Escape, Shift, Watch, note_operations
+from depgraph.tracing.opaque import StandIns, can_stand_in, has_sizes_from_values, is_number, is_static
 from depgraph.tracing.wrapper import Flat
 
 
@@ -38,26 +38,45 @@ class Recording:
         Names and values of the parameters and buffers it takes.
     escapes : list of Escape
         The values that left the graph.
+    watched : int
+        How many of them Python asked for: they come first.
+    inputs : int
+        How many tensors the line takes after parameters and buffers.
+    known : set of int
+        What `id` gives for the tensors that were there before.
     """
 
     line: fx.GraphModule
     state: dict[str, torch.Tensor]
     escapes: list[Escape]
+    watched: int
+    inputs: int
+    known: set[int]
+
+    def copies(self) -> list[fx.Node]:
+        """Return for each escape the node that holds what it was made of."""
+        returned: Any = self.line.graph.output_node().args[0]
+        return list(returned[len(returned) - len(self.escapes) :])
 
 
-def record(flat: Flat, tensors: Sequence[torch.Tensor]) -> Recording:
+def record(flat: Flat, tensors: Sequence[torch.Tensor], shift: Shift | None = None) -> Recording:
     """Run a model on real tensors and return what it did. Its parameters and buffers keep their values.
 
     Inside `torch.func` transforms composite operations cannot be kept whole, so they are only where there are none.
+    With a shift, some of the values that leave the graph are changed on their way.
     """
-    recording, transformed = _record(flat, tensors, composite=True)
-    return _record(flat, tensors, composite=False)[0] if transformed else recording
+    with torch.random.fork_rng(devices=()):
+        recording, transformed = _record(flat, tensors, shift, composite=True)
+    with torch.random.fork_rng(devices=()):
+        return _record(flat, tensors, shift, composite=False)[0] if transformed else recording
 
 
-def _record(flat: Flat, tensors: Sequence[torch.Tensor], *, composite: bool) -> tuple[Recording, bool]:
+def _record(
+    flat: Flat, tensors: Sequence[torch.Tensor], shift: Shift | None, *, composite: bool
+) -> tuple[Recording, bool]:
     given = dict(flat.named_parameters()) | dict(flat.named_buffers())
     held = {name: value.detach().clone() for name, value in given.items()}
-    watch = Watch()
+    watch = Watch(shift)
 
     def run(*values: torch.Tensor) -> tuple[torch.Tensor, ...]:
         state = dict(zip(held, values, strict=False))
@@ -70,8 +89,8 @@ def _record(flat: Flat, tensors: Sequence[torch.Tensor], *, composite: bool) -> 
     line = make_fx(
         run, tracing_mode="real", pre_dispatch=composite, record_module_stack=True, _error_on_data_dependent_ops=False
     )(*held.values(), *tensors)
-    escapes = watch.escapes + note_operations(line.graph) + note_strangers(line, known)
-    return Recording(line, given, escapes), watch.transformed
+    escapes = watch.escapes + note_operations(line.graph)
+    return Recording(line, given, escapes, len(watch.escapes), len(tensors), known), watch.transformed
 
 
 def exported(line: fx.GraphModule, state: Mapping[str, torch.Tensor], tensors: Sequence[Any]) -> ExportedProgram:
@@ -84,7 +103,7 @@ def exported(line: fx.GraphModule, state: Mapping[str, torch.Tensor], tensors: S
     taken = tuple(tensor for tensor in tensors if isinstance(tensor, torch.Tensor))
     program: ExportedProgram = export(straight, taken, strict=False).run_decompositions({})
     stand_ins.put_back(program.graph_module)
-    if not all(is_static(node.meta.get("val")) for node in program.graph.nodes):
+    if not all(is_static(node.meta.get("val")) for node in program.graph.nodes if not is_number(node)):
         raise TypeError("sizes in the exported program depend on values")
     return program
 
@@ -125,7 +144,7 @@ class _Replay(fx.Interpreter):
     """Runs the straight line without values; what cannot run so is not opened."""
 
     def __init__(self, line: fx.GraphModule, stand_ins: StandIns) -> None:
-        super().__init__(line)
+        super().__init__(line, garbage_collect_values=False)  # numbers are read again by what stays unopened
         self.stand_ins = stand_ins
         self.state: dict[str, torch.Tensor] = {}
 

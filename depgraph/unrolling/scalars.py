@@ -15,7 +15,7 @@ from depgraph.rules.elementwise import tensors_in
 from depgraph.rules.masking import far, of_any_size
 from depgraph.rules.movement import swap
 from depgraph.rules.registry import name_of
-from depgraph.rules.values import Value, forget, reshape
+from depgraph.rules.values import FIRST, KNOWN, Value, forget, reshape, together
 from depgraph.unrolling.builder import Label
 
 if TYPE_CHECKING:
@@ -59,18 +59,38 @@ def with_numbers(call: Invocation, numbers: list[Value]) -> Any:
         parts = call.meta if isinstance(call.meta, (tuple, list)) else [call.meta]
         results = tuple(of_any_size(Value(codes.expand(m.shape), None, m.dtype)) for m in parts)
         return results if isinstance(call.meta, (tuple, list)) else results[0]
-    # Any number will do to learn what is read besides; one that settles nothing.
+    # Any number will do to learn what is read besides; one that settles nothing. Where two make a difference in known
+    # values, the number itself goes.
     first = call.meta[0] if isinstance(call.meta, (tuple, list)) else call.meta
-    stand_in = 1.5 if first.is_floating_point() or first.is_complex() else 1
+    stand_ins = (1.5, 2.5) if first.is_floating_point() or first.is_complex() else (1, 2)
     taken = {id(number) for number in numbers}
-    args, kwargs = swap([list(call.args), dict(call.kwargs)], lambda value: stand_in if id(value) in taken else value)
-    result = call.interpreter.apply(call.op, tuple(args), kwargs, call.meta, call.label, call.layouts)
+    builder = call.interpreter.builder
+    mark, fresh = builder.mark(), builder.count + FIRST
 
-    def add(part: Any) -> Any:
+    def follow(stand_in: float) -> Any:
+        builder.rewind(mark)
+        args, kwargs = swap([list(call.args), dict(call.kwargs)], lambda v: stand_in if id(v) in taken else v)
+        return call.interpreter.apply(call.op, tuple(args), kwargs, call.meta, call.label, call.layouts)
+
+    def add(part: Any, other: Any) -> Any:
         if not isinstance(part, Value):
             return part
-        codes = call.nodes(part.shape, Read(part.codes), *(Read(number.codes) for number in numbers))
-        value = Value(forget(codes), None, part.dtype)
-        return value if far(part) is None else of_any_size(value)
+        codes, others, value, another = together(part.codes, other.codes, part.values(), other.values())
+        placed = (codes < FIRST) & ((codes != others) | ((codes == KNOWN) & (value != another)))
+        itself = placed & (value == stand_ins[0]) & (another == stand_ins[1]) & (len(numbers) == 1)
+        reads = [torch.where((codes >= fresh) | (placed & ~itself), read, KNOWN) for read in (codes, *_codes(numbers))]
+        made = call.nodes(part.shape, *(Read(read.expand(part.shape)) for read in reads))
+        new = placed | (codes >= fresh)
+        codes = torch.where(itself, numbers[0].codes, torch.where(new, made, codes))
+        result = part.over(codes.expand(part.shape), torch.where(placed, 0, value).expand(part.shape))
+        return result if far(part) is None and not bool(placed.any()) else of_any_size(result, new)
 
-    return type(result)(add(part) for part in result) if isinstance(result, (tuple, list)) else add(result)
+    others = follow(stand_ins[1])
+    result = follow(stand_ins[0])
+    if isinstance(result, (tuple, list)):
+        return type(result)(map(add, result, others))
+    return add(result, others)
+
+
+def _codes(numbers: list[Value]) -> list[torch.Tensor]:
+    return [number.codes for number in numbers]

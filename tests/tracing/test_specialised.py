@@ -1,5 +1,7 @@
 """Models that exporting refuses: what they do on the example inputs, and what is said of it."""
 
+import ctypes
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -161,7 +163,7 @@ def test_more_sizes_that_depend_on_values(faithful):
     program = faithful(Model(), (X, torch.tensor([2, 0, 1])))
     assert "aten.repeat_interleave.self_Tensor" in targets(program)
     assert said(program)[0] == (
-        "tolist() takes the values of n out of PyTorch: what is computed from that counts as constant."
+        "tolist() takes the values of n out of PyTorch: what Python makes of that may not be followed."
     )
 
 
@@ -221,14 +223,36 @@ def test_values_taken_out_of_pytorch(faithful):
             return x + torch.from_numpy(x.detach().numpy()).sum()
 
     assert said(faithful(Model(), (X,))) == [
-        "numpy() takes the values of x out of PyTorch: what is computed from that counts as constant."
+        "numpy() takes the values of x out of PyTorch: a tensor made of that is taken to read all of it."
     ]
 
 
 def test_tensors_made_by_other_means():
     class Model(nn.Module):
+        def __init__(self, read):
+            super().__init__()
+            self.read = read
+
         def forward(self, x):
-            return x + torch.frombuffer(bytearray(16), dtype=torch.float32) if x.sum() > 0 else x
+            data = bytearray(ctypes.string_at(x.data_ptr(), 96) if self.read else 96)
+            return x + torch.frombuffer(data, dtype=torch.float32)[:4] if x.sum() > 0 else x
+
+    program = capture(Model(read=True), (X,))
+    assert "depgraph.python.default" in targets(program)
+    assert said(program)[-1] == (
+        "a tensor of shape (24,) was made by other means than PyTorch's operations: it is taken to read all inputs."
+    )
+    program = capture(Model(read=False), (X,))
+    assert "depgraph.python.default" not in targets(program)
+    assert len(said(program)) == 1
+
+
+def test_a_tensor_of_which_nothing_could_be_found_out():
+    class Model(nn.Module):
+        def forward(self, x):
+            if x[0, 0, 0] == X[0, 0, 0]:  # and no other value
+                return x + torch.frombuffer(bytearray(16), dtype=torch.float32)
+            return x
 
     assert said(capture(Model(), (X,)))[-1] == (
         "a tensor of shape (4,) was made by other means than PyTorch's operations: it counts as constant."
@@ -339,4 +363,4 @@ def test_many_values_are_listed_shortly(count):
 
     program = capture(Model(), (X, torch.arange(5, 5 - count, -1)))
     listed = {1: "5", 3: "5, 4 and 3"}[count]
-    assert f"was taken to be {listed}: " in said(program)[0]
+    assert f"the values of n was {listed}: " in said(program)[0]
