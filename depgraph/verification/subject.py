@@ -19,7 +19,7 @@ from torch.func import functional_call
 from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.errors import GraphError, TracingError
 from depgraph.tracing import loaded
-from depgraph.tracing.copies import copied, initialised
+from depgraph.tracing.copies import copied, initialised, on_cpu
 from depgraph.tracing.findings import failure
 from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
 from depgraph.tracing.origin import WRAPPED
@@ -201,9 +201,12 @@ def subject(
     inputs = input_leaves(tensors_of(arguments_of(module, args, kwargs)))
     _check_inputs(graph, inputs, named=not isinstance(model, ExportedProgram))
     with tracing_settings(), copied(initialised(module, call)) as twin:
-        tensors = [*twin.parameters(), *twin.buffers(), *(leaf.value for leaf in inputs)]
-        if any(tensor.is_meta for tensor in tensors):
-            raise TracingError(f"{type(twin).__name__} is on the meta device, where nothing can be measured.")
+        if any(leaf.value.is_meta for leaf in inputs):
+            raise TracingError(
+                f"The example inputs of {type(twin).__name__} are on the meta device, where nothing can be measured. "
+                "Make them on the CPU; parameters may stay where they are."
+            )
+        on_cpu(twin, (), data=True)  # parameters are drawn anew anyhow
         if not isinstance(model, ExportedProgram) and graph.mode != ("train" if twin.training else "eval"):
             twin.train(graph.mode == "train")
         yield _ready(graph, twin, call, inputs)

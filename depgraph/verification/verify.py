@@ -35,7 +35,7 @@ def verify(
     are derivatives, those that are not zero are noted as well. That is repeated with other parameters and other inputs,
     since a graph holds for all of them. Every pair of an input and an output position that depend on each other must
     have a path in the graph. The model runs on a copy, in float64 where it can, with the same random numbers each time
-    and in the mode in which it was traced; known inputs keep their values.
+    and in the mode in which it was traced; known inputs keep their values. What is on the meta device gets values.
 
     Parameters
     ----------

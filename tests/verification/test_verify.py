@@ -311,6 +311,15 @@ def test_progress():
     assert done[-1] <= totals[0]
 
 
+def test_a_model_without_values():
+    model = Attention(causal=True).to("meta")
+    x = torch.randn(1, 4, 4)
+    verdict = depgraph.verify(depgraph.trace(model, (x,), positions=X), model, (x,))
+    assert verdict.exact
+    assert verdict.pairs == 10
+    assert all(parameter.is_meta for parameter in model.parameters())
+
+
 def test_an_empty_input():
     verdict = verified(Apply(lambda x: x + 1), torch.randn(1, 0, 2))
     assert (verdict.compared, verdict.missed[:], verdict.extra[:]) == (0, [], [])
@@ -322,7 +331,7 @@ def test_an_empty_input():
         (Attention(causal=True), (torch.randn(1, 3, 4),), depgraph.GraphError, r"x \(1, 4, 4\), the model is given x"),
         (nn.Linear(4, 4), (torch.randn(1, 4, 4),), depgraph.GraphError, "the model is given input"),
         (Apply(lambda x: x[:, :2]), (torch.randn(1, 4, 4),), depgraph.GraphError, "outputs of shapes"),
-        (Attention(causal=True).to("meta"), (torch.randn(1, 4, 4),), depgraph.TracingError, "on the meta device"),
+        (Attention(causal=True), (torch.empty(1, 4, 4, device="meta"),), depgraph.TracingError, "on the meta device"),
         (Apply(lambda x: x[:, 7]), (torch.randn(1, 4, 4),), depgraph.TracingError, "fails on its example inputs"),
         ("model", (), depgraph.TracingError, "A model is a torch.nn.Module; got str"),
     ],
