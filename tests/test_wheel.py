@@ -34,7 +34,9 @@ def sources(folder, package):
 
 def test_every_module_is_in_it(names):
     assert {name for name in names if name.endswith(".py")} == (
-        sources("depgraph", "depgraph") | sources("cli/depgraph_cli", "depgraph_cli")
+        sources("depgraph", "depgraph")
+        | sources("cli/depgraph_cli", "depgraph_cli")
+        | sources("fixtures", "depgraph_cli/fixtures")
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from depgraph_cli.commands.analyze import analyze
+from depgraph_cli.commands.gallery import gallery
 from depgraph_cli.commands.path import path
 from depgraph_cli.commands.render import render
 from depgraph_cli.commands.verify import verify
@@ -20,5 +21,5 @@ def main() -> None:
     """
 
 
-for command in (analyze, path, render, verify):
+for command in (analyze, path, render, verify, gallery):
     main.add_command(command)
