@@ -14,7 +14,7 @@ from depgraph.errors import TracingError
 from depgraph.tracing import loaded
 from depgraph.tracing.copies import Tensors, copied, initialised, on_cpu
 from depgraph.tracing.exported import Reading, functional, read
-from depgraph.tracing.findings import failure, sentences
+from depgraph.tracing.findings import DREW, failure, sentences
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
 from depgraph.tracing.opaque import is_static
 from depgraph.tracing.program import Leaf, Program
@@ -74,6 +74,8 @@ def capture(
         ready = initialised(model, call)
         subject = _Subject(ready, call, inputs, State.of(ready))
         reading, warnings = subject.read()
+    if call.drew:
+        warnings.append(DREW)
     return _program(reading, inputs, call.found, subject.state, warnings, "train" if model.training else "eval")
 
 

@@ -29,8 +29,11 @@ _FOLLOWED: dict[Kind, str] = {
     "stranger": "a tensor of shape {value} was made by other means than PyTorch's operations: "
     "it is taken to read all inputs",
 }
+#: What is said of a model that draws random numbers where PyTorch does not see it.
+DREW = "forward draws random numbers by Python's random or by NumPy: analysed with those that were drawn."
 _UNSEEN = "what they make it"
 _SHOWN = 3
+_RANDOM = "random numbers"
 
 
 def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mapping[str, Source]) -> list[str]:
@@ -44,10 +47,10 @@ def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mappin
     sources : mapping
         What the placeholders of that graph stand for.
     """
-    read = _placeholders_read([tensor for tensor in tensors if isinstance(tensor, fx.Node)])
+    read = _origins([tensor for tensor in tensors if isinstance(tensor, fx.Node)])
     grouped: dict[tuple[str, str, str], tuple[list[str], list[str]]] = {}
     for escape, tensor in zip(escapes, tensors, strict=True):
-        origins = [_words(sources[name]) for name in read.get(tensor, ()) if name in sources]
+        origins = [_words(sources[name]) if name in sources else name for name in read.get(tensor, ())]
         origins = [words for words in origins if words]
         if not origins and escape.kind != "stranger":  # decided by known values: it is the same for all inputs
             continue
@@ -63,18 +66,25 @@ def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mappin
     ]
 
 
-def _placeholders_read(nodes: Sequence[fx.Node]) -> dict[fx.Node, list[str]]:
-    """Return for each of some nodes the names of the placeholders that it reads, directly or not."""
+def _origins(nodes: Sequence[fx.Node]) -> dict[fx.Node, list[str]]:
+    """Return for each of some nodes the names of the placeholders that it reads, and `_RANDOM` where it is random."""
     if not nodes:
         return {}
-    names = [node.name for node in nodes[0].graph.nodes if node.op == "placeholder"]
+    names = [node.name for node in nodes[0].graph.nodes if node.op == "placeholder"] + [_RANDOM]
     own = {name: 1 << i for i, name in enumerate(names)}
     bits: dict[fx.Node, int] = {}
     for node in nodes[0].graph.nodes:
-        bits[node] = own[node.name] if node.op == "placeholder" else 0
+        bits[node] = own[node.name] if node.op == "placeholder" else own[_RANDOM] if _is_random(node) else 0
         for other in _lengths_of(node) or node.all_input_nodes:
             bits[node] |= bits[other]
     return {node: [name for name in names if own[name] & bits[node]] for node in nodes}
+
+
+def _is_random(node: fx.Node) -> bool:
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+        return False
+    return torch.Tag.nondeterministic_seeded in target.tags
 
 
 def _lengths_of(node: fx.Node) -> list[fx.Node]:

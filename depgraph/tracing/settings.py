@@ -50,10 +50,20 @@ def tracing_settings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def levels_kept() -> Iterator[None]:
+    """Leave the transforms of `torch.func` that were entered; exporting forgets to after an error inside of them."""
+    depth = torch._C._functorch.get_dynamic_layer_stack_depth()
+    try:
+        yield
+    finally:
+        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+
+
+@contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Hold back what is printed, and drop it after an error: exporting prints what it has before it gives up."""
     held = io.StringIO()
-    with contextlib.redirect_stderr(held), contextlib.redirect_stdout(held):
+    with contextlib.redirect_stderr(held), contextlib.redirect_stdout(held), levels_kept():
         yield
     sys.stderr.write(held.getvalue())
 

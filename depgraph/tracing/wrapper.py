@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -25,6 +27,8 @@ class Call:
         The path of each tensor in what the model returned.
     assigned : list of str
         Dotted names of the parameters and buffers that forward replaced by another tensor.
+    drew : bool
+        Whether it drew random numbers by other means than PyTorch's.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -32,6 +36,7 @@ class Call:
         self._containers: Any = self.arguments
         self.found: list[Path] = []
         self.assigned: list[str] = []
+        self.drew = False
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """Return the example tensors, for one call.
@@ -53,7 +58,9 @@ class Call:
         """
         args, kwargs = replaced(self._containers, tensors)
         with _restored(model) as before:
+            drawn = _drawn()
             found = tensors_in(model(*args, **kwargs), private=False)
+            self.drew = _drawn() != drawn
             after = _state(model)
         if not found:
             raise TracingError(f"{type(model).__name__} returns no tensor, so there is nothing to follow.")
@@ -89,6 +96,12 @@ def _restored(model: nn.Module) -> Iterator[dict[str, torch.Tensor]]:
         for module, attributes in before:
             vars(module).clear()
             vars(module).update(attributes)
+
+
+def _drawn() -> Any:
+    """Return where the random numbers of Python and of NumPy have got to."""
+    numpy: Any = np.random.get_state()  # noqa: NPY002 - the one that all share
+    return random.getstate(), numpy[1].tobytes(), numpy[2:]
 
 
 def _state(model: nn.Module) -> dict[str, torch.Tensor]:

@@ -1,7 +1,9 @@
 """Models that exporting refuses: what they do on the example inputs, and what is said of it."""
 
 import ctypes
+import random
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -364,3 +366,47 @@ def test_many_values_are_listed_shortly(count):
     program = capture(Model(), (X, torch.arange(5, 5 - count, -1)))
     listed = {1: "5", 3: "5, 4 and 3"}[count]
     assert f"the values of n was {listed}: " in said(program)[0]
+
+
+def test_decisions_by_chance():
+    class Chance(nn.Module):
+        def __init__(self, draw):
+            super().__init__()
+            self.draw = draw
+
+        def forward(self, x):
+            return x.cos() if self.draw() < 2 else x.sin()
+
+    for draw in (random.random, lambda: np.random.rand()):  # noqa: NPY002
+        program = capture(Chance(draw), (X,))
+        assert program.warnings == [
+            "forward draws random numbers by Python's random or by NumPy: analysed with those that were drawn."
+        ]
+        assert targets(program) == ["aten.cos.default"]
+    assert said(capture(Chance(lambda: torch.rand(())), (X,))) == [
+        "a condition on random numbers was True: analysed the branch taken by the example inputs."
+    ]
+
+
+def test_transforms_that_an_error_leaves_behind():
+    class Nested(nn.Module):
+        def forward(self, x):
+            return torch.vmap(torch.vmap(lambda row: row.cumsum(0), in_dims=1, out_dims=1))(x)
+
+    capture(Nested(), (X,))
+    assert torch._C._functorch.maybe_current_level() is None
+
+
+def test_numpy_inside_of_an_autograd_function(faithful):
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.from_numpy(x.detach().numpy().cumsum(1))
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return Sum.apply(x)
+
+    program = faithful(Model(), (X,))
+    (node,) = program.graph.find_nodes(op="call_function", target=torch.ops.depgraph.python.default)
+    assert set(node.users) == set(program.results)
