@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 FILES := setup.cfg setup.py pyproject.toml constraints.txt
 
-.PHONY: demo test conformance zoo clean
+.PHONY: demo test conformance zoo docs clean
 
 demo: $(VENV)/installed
 	@mkdir -p build
@@ -27,6 +27,10 @@ conformance: $(VENV)/installed-test
 # Well-known models against their own behaviour; writes docs/zoo.md.
 zoo: $(VENV)/installed-test
 	$(BIN)/python -m tests.zoo
+
+# Rewrites the tables and the pictures of docs/from-rnn-to-transformer.md.
+docs: $(VENV)/installed-test
+	$(BIN)/python -m tests.story
 
 # Stamp files: the second run installs nothing.
 $(VENV)/installed: $(FILES)

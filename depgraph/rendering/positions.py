@@ -96,8 +96,11 @@ def _columns(graph: DependencyGraph, firsts: IntArray) -> tuple[FloatArray, IntA
 
     Nodes in row-major order of their positions; an operation with k times fewer positions than the widest one (a
     strided convolution, the rows of an attention score) has one in the middle of every k columns. A node that is alone
-    in its operation has no column.
+    in its operation has no column. An axis along which only few of many indices have a node, as the halves of what both
+    directions of a recurrence return, is no axis of positions: its nodes stand side by side.
     """
+    terminals = [*graph.inputs.values(), *graph.outputs.values()]
+    longest = max((size for terminal in terminals for size in terminal.grid), default=1)
     places: list[tuple[IntArray, IntArray]] = []
     for terminal in graph.inputs.values():
         members = expand(terminal.nodes.starts, terminal.nodes.stops)
@@ -105,7 +108,10 @@ def _columns(graph: DependencyGraph, firsts: IntArray) -> tuple[FloatArray, IntA
     for operation in graph.operations:
         members = np.arange(operation.start, operation.stop)
         grid = operation.coordinates
-        flat = np.arange(len(members)) if grid is None else np.ravel_multi_index(tuple(grid.T), tuple(grid.max(0) + 1))
+        flat = np.arange(len(members))
+        if grid is not None:
+            along = [np.unique(axis, return_inverse=True)[1] if axis.max() >= longest else axis for axis in grid.T]
+            flat = np.ravel_multi_index(tuple(along), [int(axis.max()) + 1 for axis in along])
         places.append((members, flat.astype(np.int64)))
     for first, stop in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True):
         places.append((np.arange(first, stop), np.arange(stop - first)))

@@ -172,9 +172,10 @@ class TestReport:
         assert max(map(len, text.splitlines())) <= 80
         assert "\x1b" not in text
 
-    def test_says_what_was_tracked_and_whether_it_was_asked_for(self, report, fixtures):
-        assert "Tracked: axis 1 of x (inferred" in report(fixtures / "rnn.py", "--n", 3)
-        assert "Tracked: axis 1 of x\n" in report(fixtures / "rnn.py", "--n", 3, "--positions", "x=1")
+    def test_says_what_was_tracked_and_whether_it_was_asked_for(self, report, write):
+        write("model = nn.GRU(2, 2, batch_first=True)\nexample_inputs = torch.ones(1, 3, 2)")
+        assert "Tracked: axis 1 of input (inferred" in report("mymodel.py")
+        assert "Tracked: axis 1 of input\n" in report("mymodel.py", "--positions", "input=1")
 
     def test_says_when_nothing_is(self, report, write):
         write("model = nn.Linear(2, 2)\nexample_inputs = torch.ones(3, 2)")
