@@ -23,6 +23,22 @@ def test_many_rows_become_one_a_module():
     assert row.source == "net.py:3–5"
 
 
+def test_the_rounds_of_a_loop_are_one_row():
+    step = [
+        node("linear", "score.query", "net.py:3"),
+        node("tanh", "", "net.py:3"),
+        node("gru_cell", "cell", "net.py:5"),
+    ]
+    rows = stretches([node("embedding", "embed"), *step * 30, node("linear", "out", "net.py:9")])
+    assert rows == [
+        Stretch(1, ("embedding",), "embed", ("net.py:1",)),
+        Stretch(90, ("linear", "tanh", "gru_cell"), "", ("net.py:3", "net.py:5")),
+        Stretch(1, ("linear",), "out", ("net.py:9",)),
+    ]
+    within = [node(op, f"cell.{op}", "net.py:3") for op in ("linear", "tanh")]
+    assert [(row.count, row.module) for row in stretches(within * 30)] == [(60, "cell")]
+
+
 def test_parts_of_a_numbered_layer_belong_together():
     path = [node("embed", "embed"), *[node(op, f"layers.0.{op}") for op in "abcdefghijklmnopqrstuvw"]]
     assert [(row.count, row.module) for row in stretches(path)] == [(1, "embed"), (23, "layers.0")]

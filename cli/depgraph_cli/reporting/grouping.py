@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 _MANY = 20
-"""Above this many rows, whole modules are put in a row, and runs of alike modules in one."""
+"""Above this many rows, the rounds of a loop are put in a row; then whole modules, and runs of alike modules."""
+_LONGEST = 32
+"""Most rows of one round."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,48 @@ class Stretch:
 def stretches(path: Sequence[Mapping[str, Any]]) -> list[Stretch]:
     """Return a path (nodes as in JSON) as stretches, coarse enough to be read at a glance."""
     rows = _merge([_single(node, node["module"]) for node in path], by_operation=True)
-    if len(rows) <= _MANY:
-        return rows
-    return _fold(_merge([_single(node, _block(node["module"])) for node in path], by_operation=False))
+    if len(rows) > _MANY:
+        rolled = _rolled(rows)
+        rows = rolled if len(rolled) <= _MANY else _modules(path)
+    return rows
+
+
+def _modules(path: Sequence[Mapping[str, Any]]) -> list[Stretch]:
+    rows = _fold(_merge([_single(node, _block(node["module"])) for node in path], by_operation=False))
+    return rows if len(rows) <= _MANY else _rolled(rows)
+
+
+def _rolled(rows: list[Stretch]) -> list[Stretch]:
+    """Put the rounds of a loop in one row: the same rows, one round after the other, three times or more."""
+    kept: list[Stretch] = []
+    start = 0
+    while start < len(rows):
+        length, rounds = max(((p, _rounds(rows, start, p)) for p in range(1, _LONGEST + 1)), key=_covered)
+        if rounds < 3:
+            length = rounds = 1
+        block = rows[start : start + length * rounds]
+        kept.append(replace(_joined(block), module=_common([row.module for row in block])))
+        start += length * rounds
+    return kept
+
+
+def _covered(found: tuple[int, int]) -> int:
+    length, rounds = found
+    return length * rounds if rounds >= 3 else 0
+
+
+def _rounds(rows: list[Stretch], start: int, length: int) -> int:
+    """Return how often the rows of that length from there on come one after the other."""
+    first, rounds = rows[start : start + length], 1
+    while len(first) == length and rows[start + rounds * length : start + (rounds + 1) * length] == first:
+        rounds += 1
+    return rounds
+
+
+def _common(modules: Sequence[str]) -> str:
+    """Return the innermost module that holds them all."""
+    levels = zip(*(module.split(".") for module in modules), strict=False)
+    return ".".join(names[0] for names in itertools.takewhile(lambda names: len(set(names)) == 1, levels))
 
 
 def _single(node: Mapping[str, Any], module: str) -> Stretch:
