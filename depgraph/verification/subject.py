@@ -1,4 +1,4 @@
-"""The user's model, made to run again and again on other values; the model itself stays as it is."""
+"""A model that runs again and again, on any values in place of its own."""
 
 from __future__ import annotations
 
@@ -12,19 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.export import ExportedProgram
+from torch import Tensor
 from torch.func import functional_call
 
 from depgraph.dag.graph import DependencyGraph, Terminal
-from depgraph.errors import GraphError, TracingError
-from depgraph.tracing import loaded
-from depgraph.tracing.copies import copied, initialised, on_cpu
-from depgraph.tracing.findings import failure
-from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
+from depgraph.errors import GraphError
 from depgraph.tracing.origin import WRAPPED
 from depgraph.tracing.program import Leaf
-from depgraph.tracing.settings import quiet, tracing_settings
 from depgraph.tracing.wrapper import Call, Flat
 from depgraph.verification.decisions import noted
 from depgraph.verification.values import widened
@@ -65,14 +59,22 @@ class Subject:
         The names of those that are parameters, and no source.
     dtype : torch.dtype or None
         The precision it runs in, None for the model's own.
+    narrowed : str
+        Why it does not run in float64, ``""`` where it does.
     strayed, refused : int
         Runs that went another way than the example inputs do, and runs that raised.
     """
 
     def __init__(
-        self, graph: DependencyGraph, flat: Flat, call: Call, inputs: Sequence[Leaf], dtype: torch.dtype | None
+        self,
+        graph: DependencyGraph,
+        flat: Flat,
+        call: Call,
+        inputs: Sequence[Leaf],
+        dtype: torch.dtype | None,
+        narrowed: str = "",
     ) -> None:
-        self.graph, self.flat, self.call, self.dtype = graph, flat, call, dtype
+        self.graph, self.flat, self.call, self.dtype, self.narrowed = graph, flat, call, dtype, narrowed
         own: State = {name: p.detach() for name, p in flat.named_parameters()}
         self.state: State = {name: widened(t, dtype) for name, t in (own | dict(flat.named_buffers())).items()}
         terminals = list(graph.inputs.values())
@@ -175,76 +177,6 @@ class Subject:
                 f"The graph has outputs of shapes {want}, the model returns {have}: give the model and the arguments "
                 "that were traced."
             )
-
-
-@contextmanager
-def subject(
-    graph: DependencyGraph, model: nn.Module | ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Iterator[tuple[Subject, list[Tensor]]]:
-    """Give the model ready to be run, and what it returns on its own values; in float64 where it can do that.
-
-    Raises
-    ------
-    GraphError
-        Where the graph is not one of this model and these arguments.
-    TracingError
-        Where the model does not run.
-    """
-    if isinstance(model, ExportedProgram):
-        args, kwargs = loaded.example_inputs(model, args, kwargs)
-        module: nn.Module = model.module(check_guards=False)
-    elif isinstance(model, nn.Module):
-        module = model
-    else:
-        raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
-    call = Call(args, kwargs)
-    inputs = input_leaves(tensors_of(arguments_of(module, args, kwargs)))
-    _check_inputs(graph, inputs, named=not isinstance(model, ExportedProgram))
-    with tracing_settings(), copied(initialised(module, call)) as twin:
-        if any(leaf.value.is_meta for leaf in inputs):
-            raise TracingError(
-                f"The example inputs of {type(twin).__name__} are on the meta device, where nothing can be measured. "
-                "Make them on the CPU; parameters may stay where they are."
-            )
-        on_cpu(twin, (), data=True)  # parameters are drawn anew anyhow
-        if not isinstance(model, ExportedProgram) and graph.mode != ("train" if twin.training else "eval"):
-            twin.train(graph.mode == "train")
-        yield _ready(graph, twin, call, inputs)
-
-
-def _ready(graph: DependencyGraph, twin: nn.Module, call: Call, inputs: list[Leaf]) -> tuple[Subject, list[Tensor]]:
-    """Return the model in the highest precision in which it runs, and what it returns on its own values."""
-    flat = Flat(twin, call)
-    loose = [(vars(m), name, t) for m in twin.modules() for name, t in vars(m).items() if isinstance(t, Tensor)]
-    error: Exception | None = None
-    for dtype in (torch.float64, torch.float32, None):
-        for attributes, name, tensor in loose:
-            attributes[name] = widened(tensor, dtype)
-        try:
-            with quiet():
-                found = Subject(graph, flat, call, inputs, dtype)
-                return found, found.example()
-        except GraphError:
-            raise
-        except Exception as problem:
-            error = problem
-    assert error is not None
-    raise failure(twin, inputs, error, runs=False) from error
-
-
-def _check_inputs(graph: DependencyGraph, inputs: Sequence[Leaf], *, named: bool) -> None:
-    terminals = list(graph.inputs.values())
-    want = [(t.name, t.shape) for t in terminals[: len(inputs)]]
-    have = [(leaf.name, tuple(leaf.value.shape)) for leaf in inputs]
-    if want != have if named else [shape for _, shape in want] != [shape for _, shape in have]:
-        raise GraphError(
-            f"The graph has inputs {_listed(want)}, the model is given {_listed(have)}: give the arguments that were "
-            "traced."
-        )
-
-
-def _listed(forms: Sequence[tuple[str, tuple[int, ...]]]) -> str:
-    return ", ".join(f"{name} {shape}" for name, shape in forms) or "none"
 
 
 @contextmanager

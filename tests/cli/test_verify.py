@@ -123,3 +123,27 @@ def test_an_exported_program(answer, tmp_path):
 @pytest.mark.parametrize("option", ["--draws", "--limit"])
 def test_refused(refusal, fixtures, option):
     assert "0 is not in the range x>=1" in refusal("verify", fixtures / "rnn.py", option, 0)
+
+
+@pytest.mark.parametrize(
+    ("forward", "why"),
+    [
+        ("torch.tensor(x.tolist()).cumsum(1)", "x: at 6 positions the model takes no other values"),
+        ("torch.from_numpy(x.numpy().cumsum(1))", "runs went another way than the example inputs do"),
+        ("(-x.abs() - 1).log()", "output: 12 of 12 elements are NaN on the example inputs"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_graph_that_was_not_checked(refusal, write, forward, why, options):
+    write(f"""
+        class Net(nn.Module):
+            def forward(self, x):
+                return {forward}
+
+        model = Net()
+        example_inputs = torch.rand(1, 6, 2)
+    """)
+    message = refusal("verify", "mymodel.py", *options)
+    assert message.startswith("Nothing could be compared, so nothing is said of the graph: ")
+    assert why in message
+    assert message.endswith("Try other example inputs.")
