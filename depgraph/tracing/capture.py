@@ -23,6 +23,7 @@ from depgraph.tracing.specialised import Recording, exported, record
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, Path
 from depgraph.tracing.through_python import lead_back, shifted
+from depgraph.tracing.unsupported import reason, refuse_nested
 from depgraph.tracing.wrapper import Call, Flat
 
 
@@ -70,6 +71,7 @@ def capture(
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
     call = Call(args, kwargs or {})
     inputs = input_leaves(tensors_of(arguments_of(model, args, kwargs or {})))
+    refuse_nested(model, inputs)
     with tracing_settings():
         ready = initialised(model, call)
         subject = _Subject(ready, call, inputs, State.of(ready))
@@ -167,4 +169,7 @@ class _Subject:
                     self.call(model, on_cpu(model, self.call.tensors(), data=True))
             except Exception as own:
                 return failure(model, self.inputs, own, runs=False)
+            tensors = on_cpu(model, self.call.tensors(), data=True)
+            if known := reason(model, self.call, tensors, self.inputs, str(error)):
+                return TracingError(known)
             return failure(model, self.inputs, error, runs=True)

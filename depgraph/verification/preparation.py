@@ -18,6 +18,7 @@ from depgraph.tracing.findings import failure
 from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
 from depgraph.tracing.program import Leaf
 from depgraph.tracing.settings import quiet, tracing_settings
+from depgraph.tracing.unsupported import refuse_nested
 from depgraph.tracing.wrapper import Call, Flat
 from depgraph.verification.bundles import not_finite
 from depgraph.verification.subject import Subject
@@ -48,6 +49,7 @@ def subject(
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
     call = Call(args, kwargs)
     inputs = input_leaves(tensors_of(arguments_of(module, args, kwargs)))
+    refuse_nested(module, inputs)
     _check_inputs(graph, inputs, named=not isinstance(model, ExportedProgram))
     with tracing_settings(), copied(initialised(module, call)) as twin:
         if any(leaf.value.is_meta for leaf in inputs):

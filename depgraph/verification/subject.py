@@ -21,7 +21,7 @@ from depgraph.tracing.origin import WRAPPED
 from depgraph.tracing.program import Leaf
 from depgraph.tracing.wrapper import Call, Flat
 from depgraph.verification.decisions import noted
-from depgraph.verification.values import widened
+from depgraph.verification.values import dense, laid_out, widened
 
 State = dict[str, Tensor]
 
@@ -34,16 +34,20 @@ class Source:
     ----------
     terminal : Terminal
     value : torch.Tensor
+        Dense, whatever layout the model takes it in.
     state : str
         Name of the parameter or buffer that it is; ``""`` for an argument of forward.
     known : bool
         Whether it is held at that value.
+    form : torch.Tensor
+        A tensor in that layout.
     """
 
     terminal: Terminal
     value: Tensor
     state: str
     known: bool
+    form: Tensor
 
 
 class Subject:
@@ -79,12 +83,13 @@ class Subject:
         self.state: State = {name: widened(t, dtype) for name, t in (own | dict(flat.named_buffers())).items()}
         terminals = list(graph.inputs.values())
         self.sources = [
-            Source(terminal, widened(tensor, dtype), "", terminal.name in graph.known_inputs)
+            Source(terminal, dense(widened(tensor, dtype)), "", terminal.name in graph.known_inputs, tensor)
             for terminal, tensor in zip(terminals, call.tensors(), strict=False)
         ]
         for terminal in terminals[len(inputs) :]:
             name = self._named(terminal)
-            self.sources.append(Source(terminal, self.state[name], name, False))
+            value = self.state[name]
+            self.sources.append(Source(terminal, dense(value), name, False, value))
         self.parameters = set(own) - {source.state for source in self.sources}
         self._written: list[str] = []
         self._way: list[Any] = []
@@ -113,7 +118,7 @@ class Subject:
         with noted() as way:
             outputs, self._drawn = self._run(values, fresh, 0)
         self._way = way
-        self._written = [name for name, tensor in fresh.items() if not torch.equal(tensor, self.state[name])]
+        self._written = [name for name, tensor in fresh.items() if not _equal(tensor, self.state[name])]
         self._check(outputs)
         return outputs
 
@@ -156,9 +161,9 @@ class Subject:
 
     def _run(self, values: Sequence[Tensor], state: State, seed: int) -> tuple[list[Tensor], Tensor]:
         """Return the outputs, and where the random numbers have got to; what the model writes to changes."""
-        pairs = list(zip(self.sources, values, strict=True))
-        arguments = tuple(value.clone() for source, value in pairs if not source.state)
-        given = state | {source.state: value.clone() for source, value in pairs if source.state}
+        pairs = [(s.state, laid_out(value.clone(), s.form)) for s, value in zip(self.sources, values, strict=True)]
+        arguments = tuple(value for name, value in pairs if not name)
+        given = state | {name: value for name, value in pairs if name}
         with (
             _seeded(seed, any(tensor.is_cuda for tensor in given.values())),
             _default_dtype(self.dtype),
@@ -167,7 +172,7 @@ class Subject:
             self.call.tensors()  # whose containers are new, since forward may have written to the last ones
             result = functional_call(self.flat, given, arguments)
             drawn = torch.default_generator.get_state()
-        return list(result[: len(self.call.found)]), drawn
+        return [dense(output) for output in result[: len(self.call.found)]], drawn
 
     def _check(self, outputs: Sequence[Tensor]) -> None:
         terminals = list(self.graph.outputs.values())
@@ -177,6 +182,10 @@ class Subject:
                 f"The graph has outputs of shapes {want}, the model returns {have}: give the model and the arguments "
                 "that were traced."
             )
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(dense(one), dense(other))
 
 
 @contextmanager

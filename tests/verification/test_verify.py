@@ -277,6 +277,34 @@ def test_parameters_as_inputs():
         depgraph.verify(graph, Attention(causal=True), (torch.randn(2, 4, 4),))
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.filterwarnings("ignore:Sparse ... tensor support is in beta")
+def test_sparse_tensors(layout):
+    class Product(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("matrix", torch.eye(4).roll(1, 1).to_sparse(layout=layout))
+
+        def forward(self, a, x):
+            return torch.sparse.mm(a, self.matrix @ x)
+
+    args = torch.eye(4).to_sparse(layout=layout), torch.randn(4, 3)
+    verdict = verified(Product(), *args, positions={"a": (0, 1), "x": 0, "output": 0})
+    assert verdict.exact
+    assert (verdict.compared, verdict.pairs, verdict.notes) == (20 * 4, 16 + 16, [])
+
+
+def test_sparse_outputs():
+    assert verified(Apply(lambda x: x[0].to_sparse()), torch.randn(1, 4, 2), positions={"x": 1, "output": 0}).exact
+
+
+def test_nested_arguments_are_refused():
+    graph = depgraph.trace(Apply(lambda x: x * 2), (torch.randn(2, 3, 4),), positions=X)
+    nested = torch.nested.nested_tensor([torch.randn(3, 4), torch.randn(2, 4)], layout=torch.jagged)
+    with pytest.raises(depgraph.TracingError, match="The input x of Apply is a nested tensor"):
+        depgraph.verify(graph, Apply(lambda x: x * 2), (nested,))
+
+
 def test_exported_programs():
     args = (torch.randn(2, 5, 8),)
     program = torch.export.export(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True).eval(), args)
