@@ -90,7 +90,7 @@ _SHARED = (
         "`example_inputs`. Repeatable.",
     ),
     click.option("--n", type=click.IntRange(min=1), help="Call the file's `example_inputs` with this size."),
-    click.option("--train", is_flag=True, help="Analyse the model in training mode (default: evaluation mode)."),
+    click.option("--train", is_flag=True, help="Analyse the model in train mode (default: eval mode)."),
     click.option("--traceback", is_flag=True, help="On an error, show where it came from."),
 )
 
