@@ -178,6 +178,7 @@ class _Unrolling:
             program.mode,
             find_unused_parameters=self.unused_parameters,
             known_inputs=[name for name in given if name in self.choice.known or name in self.held],
+            user_rules=list(self.interpreter.user_rules),
         )
 
     def output(self, leaf: Leaf, value: Value) -> Terminal:

@@ -82,7 +82,8 @@ class Verdict:
     pairs : int
         Those among them with a path in the graph.
     missed : sequence of Pair
-        Pairs without a path of which the output changes with the input: faults of depgraph.
+        Pairs without a path of which the output changes with the input: faults of depgraph, or of a rule that was
+        registered (``graph.user_rules``).
     extra : sequence of Pair
         Pairs with a path that no draw has shown. Some dependences show for few values only: what is sorted, routed or
         compared.

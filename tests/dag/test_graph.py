@@ -145,3 +145,18 @@ def test_figures_of_a_dag() -> None:
     assert dag.block_of[[0, 19, 20, 26, 27, 31]].tolist() == [0, 0, 1, 2, 3, 5]
     empty = from_networkx(nx.DiGraph()).dag
     assert (empty.nodes, empty.edges, empty.runs, empty.blocks.tolist()) == (0, 0, 0, [0])
+
+
+def test_a_graph_is_shown_in_one_line() -> None:
+    graph = from_networkx(nx.path_graph(1200, create_using=nx.DiGraph), [0], [1199])
+    assert repr(graph) == (
+        "<DependencyGraph: 1,199 operations, 1,200 nodes, 1,199 edges; inputs input (1); outputs output (1)>"
+    )
+    many = Terminals("input", [terminal(name, (3,), (0,)) for name in "abcdef"])
+    empty = DependencyGraph(Dag(0, Runs.singletons(np.arange(0)), np.array([0])), [], many, Terminals("output", []))
+    assert repr(empty).endswith("; inputs a (3), b (3), c (3), d (3) and 2 more; outputs none>")
+
+
+def test_operations_show_no_arrays() -> None:
+    operation = Operation("add", "", "", False, 0, 900, coordinates=np.zeros((900, 2), np.int64), labels=range(900))
+    assert len(repr(operation)) < 120

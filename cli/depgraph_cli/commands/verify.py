@@ -110,15 +110,21 @@ def _answer(loaded: Loaded, graph: DependencyGraph, verdict: Verdict) -> dict[st
     }
 
 
+def _whose_fault(graph: DependencyGraph) -> str:
+    if graph.user_rules:
+        return f"Check the rules registered for {', '.join(graph.user_rules)}: what they leave out, the graph lacks."
+    return "That is a fault of depgraph. Please report it, with the model file and the lines above."
+
+
 def _tell(loaded: Loaded, graph: DependencyGraph, verdict: Verdict) -> None:
-    from depgraph_cli.reporting.tables import console, print_heading, print_line, print_table
+    from depgraph_cli.reporting.tables import console, print_heading, print_line, print_table, title
 
     out = console()
-    print_line(out, f"{loaded.name}: {loaded.kind}, in {'training' if graph.mode == 'train' else 'evaluation'} mode")
+    print_line(out, title(loaded.name, loaded.kind, graph.mode))
     print_line(out, str(verdict), "bold")
     if not verdict.sound:
-        print_line(out, "That is a fault of depgraph. Please report it, with the model file and the lines above.")
-    for title, lines in (("What was measured", verdict.notes), ("What the graph takes for granted", graph.warnings)):
+        print_line(out, _whose_fault(graph))
+    for heading, lines in (("What was measured", verdict.notes), ("What the graph takes for granted", graph.warnings)):
         if lines:
-            print_heading(out, title)
+            print_heading(out, heading)
             print_table(out, ("", ""), [("-", line) for line in lines])
