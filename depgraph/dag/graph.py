@@ -142,6 +142,8 @@ class DependencyGraph:
 
     def node(self, number: int) -> Node:
         """Return what is known of the node with that number (0 to ``dag.nodes - 1``)."""
+        if not isinstance(number, (int, np.integer)) or not 0 <= number < self.dag.nodes:
+            raise GraphError(f"The graph has nodes 0 to {self.dag.nodes - 1}; there is no node {number!r}.")
         operation = self.operation_of(number)
         if operation is None:
             label = number if self.input_labels is None else self.input_labels[number]
@@ -194,6 +196,21 @@ class DependencyGraph:
         if granularity != "operation":
             raise GraphError(f"collapse() takes 'operation'; got {granularity!r}.")
         return collapse(self)
+
+
+def check_graph(graph: object) -> None:
+    """Raise where something else is given in place of a graph.
+
+    Raises
+    ------
+    GraphError
+        Saying what it is.
+    """
+    if not isinstance(graph, DependencyGraph):
+        raise GraphError(
+            "A graph is what depgraph.trace or depgraph.from_networkx returns, and comes first; got a "
+            f"{type(graph).__name__}."
+        )
 
 
 def _listed(terminals: Terminals) -> str:

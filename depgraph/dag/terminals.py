@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import Any
 
 from depgraph.dag.runs import Runs
 from depgraph.errors import GraphError, PositionError
@@ -42,20 +42,29 @@ class Terminal:
         """Sizes of the position axes."""
         return tuple(self.shape[axis] for axis in self.positions)
 
-    def index(self, position: int | Sequence[int]) -> int:
+    def index(self, position: int | Iterable[int]) -> int:
         """Return the row-major number of a position, given as that number or as one index an axis.
 
         Raises
         ------
         PositionError
-            Where the position lies outside.
+            Where the position lies outside, or is none.
         """
-        if isinstance(position, (int, np.integer)):
-            number, size = int(position), self.count
+        number = _whole(position)
+        if number is not None:
+            size = self.count
             if not -size <= number < size:
-                raise PositionError(f"{self.name} has positions 0 to {size - 1}; there is no position {position}.")
+                raise PositionError(f"{self.name} has positions 0 to {size - 1}; there is no position {number}.")
             return number % size
-        where = tuple(int(p) for p in position)
+        indices: list[int | None] = [None]
+        if isinstance(position, Iterable) and not isinstance(position, (str, bytes, Mapping)):
+            indices = [_whole(p) for p in position]
+        where = tuple(index for index in indices if index is not None)
+        if len(where) != len(indices):
+            raise PositionError(
+                f"A position of {self.name} is a whole number, or a tuple with one for each of the axes "
+                f"{self.positions}; got {position!r}."
+            )
         if len(where) != len(self.grid):
             raise PositionError(
                 f"A position of {self.name} is {len(self.grid)} number(s), one for each of the axes {self.positions}; "
@@ -67,6 +76,14 @@ class Terminal:
         for p, n in zip(where, self.grid, strict=True):
             number = number * n + p % n
         return number
+
+
+def _whole(value: Any) -> int | None:
+    """Return a whole number of any type as an int, None for what is none."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except (TypeError, ValueError):
+        return None
 
 
 class Terminals(Mapping[str, Terminal]):
@@ -88,7 +105,7 @@ class Terminals(Mapping[str, Terminal]):
     def __getitem__(self, key: Hashable) -> Terminal:
         if isinstance(key, str) and key in self._terminals:
             return self._terminals[key]
-        if key in self.aliases:
+        if isinstance(key, Hashable) and not isinstance(key, bool) and key in self.aliases:
             return self._terminals[self.aliases[key]]
         names = ", ".join(self._terminals) or "none"
         raise PositionError(f"There is no {self.kind} {key!r}. The {self.kind}s are: {names}.")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from depgraph.dag.graph import DependencyGraph
+from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.errors import GraphError
+from depgraph.tracing.given import given
 from depgraph.verification.measurement import Measurement
 from depgraph.verification.preparation import subject
 from depgraph.verification.subject import Subject
@@ -75,11 +76,12 @@ def verify(
     >>> verdict.sound, verdict.exact, verdict.missed, verdict.compared
     (True, True, [], 35)
     """
+    check_graph(graph)
     for name, number in (("draws", draws), ("limit", limit)):
-        if number < 1:
-            raise GraphError(f"verify() needs {name} of at least 1; got {number}.")
-    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
-    with subject(graph, model, args, kwargs or {}) as (runs, example):
+        if not isinstance(number, int) or number < 1:
+            raise GraphError(f"verify() needs {name} of at least 1; got {number!r}.")
+    args, kwargs = given(args, kwargs)
+    with subject(graph, model, args, kwargs) as (runs, example):
         measurement = Measurement(runs, graph, example, draws, limit, progress or (lambda done, total: None))
         measurement.run()
     return _verdict(measurement, runs)
