@@ -105,11 +105,12 @@ def _held(model: nn.Module, inputs: Sequence[Leaf]) -> Iterator[tuple[str, torch
     for leaf in inputs:
         yield f"The input {leaf.name} of {type(model).__name__} is", leaf.value
     for path, module in model.named_modules():
-        loose = {name: value for name, value in vars(module).items() if name not in ("_parameters", "_buffers")}
-        loose.pop("_modules")
+        registered = ("_parameters", "_buffers", "_modules")
         kinds: list[tuple[str, Any]] = [
-            ("parameter", module._parameters), ("buffer", module._buffers), ("attribute", loose)
-        ]  # fmt: skip
+            ("parameter", dict(module.named_parameters(recurse=False))),
+            ("buffer", dict(module.named_buffers(recurse=False))),
+            ("attribute", {name: value for name, value in vars(module).items() if name not in registered}),
+        ]
         for kind, held in kinds:
             for name, value in held.items():
                 for _, tensor in tensors_in(value):
