@@ -60,9 +60,23 @@ def input_spec(text: str) -> InputSpec:
     return InputSpec(match["name"], tuple(map(int, match["shape"].split(","))), dtype)
 
 
+_POSITION = r"-?\d+(,-?\d+)*"
+
+
+class TakesPositions(click.Command):
+    """A command among whose arguments are positions, which may be negative: they are not options for that."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse a command line; one without negative positions as strictly as any other."""
+        ctx.ignore_unknown_options = any(arg.startswith("-") and re.fullmatch(_POSITION, arg) for arg in args)
+        return super().parse_args(ctx, args)
+
+
 def position(text: str) -> tuple[int, ...]:
     """Return the indices that ``7`` or ``3,4`` stands for, one for each tracked axis."""
-    if not re.fullmatch(r"-?\d+(,-?\d+)*", text):
+    if not re.fullmatch(_POSITION, text):
+        if text.startswith("--"):  # a misspelled option beside a negative position
+            raise click.NoSuchOption(text)
         raise click.BadParameter(f"{text!r} is no position: give an integer, or one for each tracked axis, as in 3,4.")
     return tuple(map(int, text.split(",")))
 
@@ -90,7 +104,7 @@ _SHARED = (
         "`example_inputs`. Repeatable.",
     ),
     click.option("--n", type=click.IntRange(min=1), help="Call the file's `example_inputs` with this size."),
-    click.option("--train", is_flag=True, help="Analyse the model in training mode (default: evaluation mode)."),
+    click.option("--train", is_flag=True, help="Analyse the model in train mode (default: eval mode)."),
     click.option("--traceback", is_flag=True, help="On an error, show where it came from."),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from depgraph.dag.dag import Dag
-from depgraph.dag.runs import IntArray, Runs
-from depgraph.errors import GraphError, PositionError
+from depgraph.dag.runs import IntArray
+from depgraph.dag.terminals import Terminal, Terminals
+from depgraph.errors import GraphError
 
 if TYPE_CHECKING:
     import networkx as nx
+
+__all__ = ["DependencyGraph", "Node", "Operation", "Terminal", "Terminals"]
+
+_NAMED = 4
+"""Inputs or outputs that are named where there are many."""
 
 
 class Node(NamedTuple):
@@ -68,8 +74,8 @@ class Operation:
     start: int
     stop: int
     grid: tuple[int, ...] = ()
-    coordinates: IntArray | None = None
-    labels: Sequence[Hashable] | None = None
+    coordinates: IntArray | None = field(default=None, repr=False)
+    labels: Sequence[Hashable] | None = field(default=None, repr=False)
 
     def position(self, node: int) -> tuple[int, ...]:
         """Return the position of the node with that number."""
@@ -79,115 +85,7 @@ class Operation:
         return tuple(int(c) for c in np.unravel_index(where, self.grid)) if self.grid else ()
 
 
-@dataclass(frozen=True, eq=False)
-class Terminal:
-    """An input or an output: the places where information enters or leaves.
-
-    Attributes
-    ----------
-    name : str
-    shape : tuple of int
-        Shape of the tensor.
-    positions : tuple of int
-        The axes whose indices are told apart; row-major over them, position p gathers the nodes of ``nodes`` row p.
-    nodes : Runs
-        One row a position. An input position is a node of its own; an output position may gather several nodes or,
-        where it is constant, none.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    positions: tuple[int, ...]
-    nodes: Runs = field(repr=False)
-
-    @property
-    def count(self) -> int:
-        """Number of positions."""
-        return len(self.nodes)
-
-    @property
-    def grid(self) -> tuple[int, ...]:
-        """Sizes of the position axes."""
-        return tuple(self.shape[axis] for axis in self.positions)
-
-    def index(self, position: int | Sequence[int]) -> int:
-        """Return the row-major number of a position, given as that number or as one index an axis.
-
-        Raises
-        ------
-        PositionError
-            Where the position lies outside.
-        """
-        if isinstance(position, (int, np.integer)):
-            number, size = int(position), self.count
-            if not -size <= number < size:
-                raise PositionError(f"{self.name} has positions 0 to {size - 1}; there is no position {position}.")
-            return number % size
-        where = tuple(int(p) for p in position)
-        if len(where) != len(self.grid):
-            raise PositionError(
-                f"A position of {self.name} is {len(self.grid)} number(s), one for each of the axes {self.positions}; "
-                f"got {where}."
-            )
-        if any(not -n <= p < n for p, n in zip(where, self.grid, strict=True)):
-            raise PositionError(f"{self.name} has positions of shape {self.grid}; there is no position {where}.")
-        number = 0
-        for p, n in zip(where, self.grid, strict=True):
-            number = number * n + p % n
-        return number
-
-
-class Terminals(Mapping[str, Terminal]):
-    """Inputs or outputs by name; also answers to the other keys each of them goes by.
-
-    Parameters
-    ----------
-    kind : {"input", "output"}
-    terminals : sequence of Terminal
-    aliases : mapping
-        Further keys (an index, a second name) to names.
-    """
-
-    def __init__(self, kind: str, terminals: Sequence[Terminal], aliases: Mapping[Hashable, str] | None = None) -> None:
-        self.kind = kind
-        self._terminals = {terminal.name: terminal for terminal in terminals}
-        self.aliases = dict(aliases or {})
-
-    def __getitem__(self, key: Hashable) -> Terminal:
-        if isinstance(key, str) and key in self._terminals:
-            return self._terminals[key]
-        if key in self.aliases:
-            return self._terminals[self.aliases[key]]
-        names = ", ".join(self._terminals) or "none"
-        raise PositionError(f"There is no {self.kind} {key!r}. The {self.kind}s are: {names}.")
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._terminals or key in self.aliases
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._terminals)
-
-    def __len__(self) -> int:
-        return len(self._terminals)
-
-    def __repr__(self) -> str:
-        return f"{{{', '.join(f'{name!r}: {terminal!r}' for name, terminal in self.items())}}}"
-
-    def default(self) -> Terminal:
-        """Return the first one with tracked positions, else the first one.
-
-        Raises
-        ------
-        GraphError
-            Where there is none.
-        """
-        if not self._terminals:
-            raise GraphError(f"This graph has no {self.kind}s; name some when building it.")
-        tracked = [t for t in self._terminals.values() if t.positions]
-        return (tracked or list(self._terminals.values()))[0] if self.kind == "input" else next(iter(self.values()))
-
-
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DependencyGraph:
     """A model's dependences, position by position. Made by `depgraph.trace` or `depgraph.from_networkx`.
 
@@ -201,6 +99,8 @@ class DependencyGraph:
         Those with no path to any output.
     known_inputs : list of str
         Those held at their example values.
+    user_rules : list of str
+        Operators followed by rules that were registered with `depgraph.register_rule`.
     mode : str
         ``"eval"`` or ``"train"``: the mode the model was traced in; ``""`` for a graph that is no model.
     """
@@ -215,6 +115,14 @@ class DependencyGraph:
     input_labels: Sequence[Hashable] | None = None
     find_unused_parameters: Callable[[], list[str]] = list
     known_inputs: list[str] = field(default_factory=list)
+    user_rules: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        dag = self.dag
+        return (
+            f"<DependencyGraph: {len(self.operations):,} operations, {dag.nodes:,} nodes, {dag.edges:,} edges; "
+            f"inputs {_listed(self.inputs)}; outputs {_listed(self.outputs)}>"
+        )
 
     @cached_property
     def unused_parameters(self) -> list[str]:
@@ -234,6 +142,8 @@ class DependencyGraph:
 
     def node(self, number: int) -> Node:
         """Return what is known of the node with that number (0 to ``dag.nodes - 1``)."""
+        if not isinstance(number, (int, np.integer)) or not 0 <= number < self.dag.nodes:
+            raise GraphError(f"The graph has nodes 0 to {self.dag.nodes - 1}; there is no node {number!r}.")
         operation = self.operation_of(number)
         if operation is None:
             label = number if self.input_labels is None else self.input_labels[number]
@@ -286,3 +196,24 @@ class DependencyGraph:
         if granularity != "operation":
             raise GraphError(f"collapse() takes 'operation'; got {granularity!r}.")
         return collapse(self)
+
+
+def check_graph(graph: object) -> None:
+    """Raise where something else is given in place of a graph.
+
+    Raises
+    ------
+    GraphError
+        Saying what it is.
+    """
+    if not isinstance(graph, DependencyGraph):
+        raise GraphError(
+            "A graph is what depgraph.trace or depgraph.from_networkx returns, and comes first; got a "
+            f"{type(graph).__name__}."
+        )
+
+
+def _listed(terminals: Terminals) -> str:
+    shown = [f"{terminal.name} ({terminal.count:,})" for terminal in list(terminals.values())[:_NAMED]]
+    more = f" and {len(terminals) - _NAMED} more" if len(terminals) > _NAMED else ""
+    return (", ".join(shown) or "none") + more

@@ -48,8 +48,11 @@ def from_networkx(
     >>> depgraph.critical_path(depgraph.from_networkx(ladder)).length
     3
     """
-    if not dag.is_directed():
+    if not isinstance(dag, nx.Graph) or not dag.is_directed():
         raise GraphError("from_networkx() needs a directed graph: an edge u → v says that v reads u.")
+    for kind, names in (("sources", sources), ("targets", targets)):
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise GraphError(f"{kind} is a list of nodes of the graph; got {names!r}.")
     sources, targets = list(dict.fromkeys(sources)), list(dict.fromkeys(targets))
     for kind, names in (("source", sources), ("target", targets)):
         for name in names:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from depgraph.dag.graph import DependencyGraph, Node, Terminal
+from depgraph.dag.graph import DependencyGraph, Node, Terminal, check_graph
 from depgraph.dag.reach import ancestors
 from depgraph.dag.runs import IntArray
 from depgraph.errors import PositionError
@@ -73,6 +73,7 @@ def bottleneck(graph: DependencyGraph, source: Selection = None, target: Selecti
     >>> cut.size, [node.id for node in cut.nodes]
     (1, ['h1'])
     """
+    check_graph(graph)
     start, start_positions = select(graph.inputs, source)
     end, end_positions = select(graph.outputs, target)
     return _cut(graph, start, np.unique(start_positions), end, np.unique(end_positions))
@@ -108,11 +109,12 @@ def state(graph: DependencyGraph, t: int) -> Cut:
     >>> state(graph, 2).size
     1
     """
+    check_graph(graph)
     start, end = graph.inputs.default(), graph.outputs.default()
-    if not 0 <= t <= min(start.count, end.count):
+    if not isinstance(t, (int, np.integer)) or not 0 <= t <= min(start.count, end.count):
         raise PositionError(
             f"t goes from 0 to {min(start.count, end.count)}: {start.name} has {start.count} positions, {end.name} has "
-            f"{end.count}; got {t}."
+            f"{end.count}; got {t!r}."
         )
     return _cut(graph, start, np.arange(t), end, np.arange(t, end.count))
 

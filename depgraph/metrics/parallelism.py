@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from depgraph.dag.graph import DependencyGraph
+from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.dag.levels import depths
 from depgraph.metrics.weights import Weight, node_weights
 from depgraph.metrics.width import width
@@ -72,6 +72,7 @@ def parallelism(graph: DependencyGraph, weight: Weight = "ops") -> Parallelism:
     >>> found.work, found.span, found.average, found.width, found.level_widths
     (6, 4, 1.5, 2, [1, 2, 2, 1])
     """
+    check_graph(graph)
     dag = graph.dag
     weights = node_weights(graph, weight)
     steps = depths(dag)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from depgraph.dag.dag import Dag
-from depgraph.dag.graph import DependencyGraph, Node
+from depgraph.dag.graph import DependencyGraph, Node, check_graph
 from depgraph.dag.levels import longest_path
 from depgraph.dag.runs import BoolArray, IntArray, Runs
 from depgraph.metrics.reading import Table
@@ -79,6 +79,7 @@ def path_lengths(
            [-1,  1,  2],
            [-1, -1,  1]])
     """
+    check_graph(graph)
     start, start_positions = select(graph.inputs, source)
     end, end_positions = select(graph.outputs, target)
     sources, gathered = start.nodes.take(start_positions).starts, end.nodes.take(end_positions)
@@ -136,6 +137,7 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     >>> path.length, [node.id for node in path.nodes]
     (1, ['y'])
     """
+    check_graph(graph)
     start_terminal, start = endpoint(graph.inputs, source)
     end_terminal, end = endpoint(graph.outputs, target)
     first = start_terminal.nodes.row(start)

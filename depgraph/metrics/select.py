@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,21 +33,19 @@ def select(terminals: Terminals, selection: Selection) -> tuple[Terminal, IntArr
     if selection is None:
         terminal = terminals.default()
         return terminal, np.arange(terminal.count)
-    if not isinstance(selection, tuple):
+    if isinstance(selection, Hashable) and not isinstance(selection, tuple):
         terminal = terminals[selection]
         return terminal, np.arange(terminal.count)
-    if len(selection) != 2:
+    if not isinstance(selection, tuple) or len(selection) != 2:
         raise PositionError(
             f"An {terminals.kind} is given as a name, or as (name, positions) like ('x', 0); got {selection!r}."
         )
     terminal, positions = terminals[selection[0]], selection[1]
     if isinstance(positions, slice):
         return terminal, np.arange(terminal.count)[positions]
-    if isinstance(positions, (int, np.integer, tuple)):
-        return terminal, np.array([_number(terminal, positions)], np.int64)
-    if isinstance(positions, str) or not isinstance(positions, Iterable):
-        raise _not_a_position(terminal, positions)
-    return terminal, np.array([_number(terminal, position) for position in positions], np.int64)
+    one = isinstance(positions, (tuple, str, bytes, Mapping)) or not isinstance(positions, Iterable)
+    numbers = [terminal.index(position) for position in ([positions] if one else positions)]
+    return terminal, np.array(numbers, np.int64)
 
 
 def endpoint(terminals: Terminals, selection: Selection) -> tuple[Terminal, int]:
@@ -65,17 +63,3 @@ def endpoint(terminals: Terminals, selection: Selection) -> tuple[Terminal, int]
             f"Name one, like ({terminal.name!r}, 0)."
         )
     return terminal, int(numbers[0])
-
-
-def _number(terminal: Terminal, position: Any) -> int:
-    try:
-        return terminal.index(position)
-    except (TypeError, ValueError):
-        raise _not_a_position(terminal, position) from None
-
-
-def _not_a_position(terminal: Terminal, position: Any) -> PositionError:
-    return PositionError(
-        f"A position of {terminal.name} is a whole number, or a tuple with one for each of the axes "
-        f"{terminal.positions}; got {position!r}."
-    )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from depgraph.dag.graph import DependencyGraph, Node
+from depgraph.dag.graph import DependencyGraph, Node, check_graph
 from depgraph.errors import GraphError
 
 #: The name of a weight, or a function of a node.
@@ -46,6 +46,7 @@ def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[
     >>> node_weights(graph, lambda node: {"a": 3, "b": 5}[node.id])
     array([0, 3, 5])
     """
+    check_graph(graph)
     nodes, inputs = graph.dag.nodes, graph.dag.inputs
     if callable(weight):
         given = [_checked(graph, number, weight) for number in range(inputs, nodes)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from depgraph.dag.graph import DependencyGraph
+from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.errors import RenderError
 from depgraph.rendering.critical import Highlight
 from depgraph.rendering.operations import operation_dot
@@ -72,10 +72,13 @@ def render(
     n1 -> n3 [color="#c2410c" penwidth=1.8 tooltip="left → join"]
     n2 -> n3 [tooltip="right → join"]
     """
+    check_graph(graph)
     if granularity not in GRANULARITIES:
         raise RenderError(f"granularity is one of {', '.join(GRANULARITIES)}; got {granularity!r}.")
     if highlight not in (None, "critical path"):
         raise RenderError(f"highlight is 'critical path' or None; got {highlight!r}.")
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        raise RenderError(f"path is the name of a file to write, such as 'graph.svg'; got {path!r}.")
     target = None if path is None else Path(path)
     wanted = format_of(target, format)
     draw = position_dot if _by_position(graph, granularity) else operation_dot

@@ -10,7 +10,7 @@ import torch
 from torch._library.custom_ops import CustomOpDef
 
 from depgraph.errors import RuleError
-from depgraph.rules.registry import CONTRACTIONS, RULES, Rule
+from depgraph.rules.registry import CONTRACTIONS, RULES, Rule, is_view
 from depgraph.tracing.origin import Line
 
 F = TypeVar("F", bound=Rule)
@@ -119,11 +119,11 @@ def register_rule(op: Any, *, replace: bool = False, contraction: bool = False) 
     def enter(function: F) -> F:
         if not callable(function):
             raise RuleError(f"A rule is a function rule(call, *args); for {operator} it is {function!r}.")
-        before = RULES.get(key) or RULES.get(key.partition(".")[0])
-        if before is not None and not replace:
-            raise RuleError(
-                f"{operator} has a rule already: {_described(before)}. Pass replace=True to put another in its place."
-            )
+        before = _described(operator, key)
+        if before and not replace:
+            raise RuleError(f"{operator} has a rule already: {before}. Pass replace=True to put another in its place.")
+        for overload in _overloads_of(key):  # would be found first
+            del RULES[overload]
         RULES[key] = UserRule(function, operator)
         if contraction:
             CONTRACTIONS.add(operator.partition("::")[2].partition(".")[0])
@@ -160,5 +160,24 @@ def _name(op: Any) -> str:
     return name
 
 
-def _described(rule: Rule) -> str:
-    return str(rule) if isinstance(rule, UserRule) else f"depgraph's own, {rule.__qualname__}"
+def _overloads_of(key: str) -> list[str]:
+    """Return the names of single overloads that depgraph has rules for; none for the name of an overload."""
+    return [name for name, rule in RULES.items() if name.startswith(f"{key}.") and not isinstance(rule, UserRule)]
+
+
+def _described(operator: str, key: str) -> str:
+    """Return what follows an operator already, ``""`` where nothing does but perhaps its decomposition."""
+    found = [RULES[name] for name in (key, key.partition(".")[0], *_overloads_of(key)) if name in RULES]
+    if found:
+        rule = found[0]
+        return str(rule) if isinstance(rule, UserRule) else f"depgraph's own, {rule.__qualname__}"
+    namespace, _, name = operator.partition("::")
+    if namespace not in ("aten", "prims"):
+        return ""
+    packet, _, overload = name.partition(".")
+    operators = getattr(getattr(torch.ops, namespace), packet)
+    for each in [overload] if overload else operators.overloads():
+        op = getattr(operators, each)
+        if is_view(op) or torch.Tag.pointwise in op.tags or torch.Tag.reduction in op.tags:
+            return "depgraph's own, for operators of its kind"
+    return ""

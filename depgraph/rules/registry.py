@@ -72,3 +72,9 @@ def is_custom(op: Any) -> bool:
 def is_random(op: Any) -> bool:
     """Tell whether the operator draws random numbers."""
     return torch.Tag.nondeterministic_seeded in op.tags
+
+
+def is_view(op: Any) -> bool:
+    """Tell whether an operator returns views of its argument, by the aliasing its schema declares."""
+    returns = op._schema.returns
+    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)

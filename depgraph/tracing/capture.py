@@ -15,6 +15,7 @@ from depgraph.tracing import loaded
 from depgraph.tracing.copies import Tensors, copied, initialised, on_cpu
 from depgraph.tracing.exported import Reading, functional, read
 from depgraph.tracing.findings import DREW, failure, sentences
+from depgraph.tracing.given import given
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
 from depgraph.tracing.opaque import is_static
 from depgraph.tracing.program import Leaf, Program
@@ -23,6 +24,7 @@ from depgraph.tracing.specialised import Recording, exported, record
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, Path
 from depgraph.tracing.through_python import lead_back, shifted
+from depgraph.tracing.unsupported import reason, refuse_nested
 from depgraph.tracing.wrapper import Call, Flat
 
 
@@ -44,7 +46,7 @@ def capture(
     Raises
     ------
     TracingError
-        Where the model cannot be followed.
+        Where the model cannot be followed, or the arguments are nothing to call it with.
 
     Examples
     --------
@@ -55,9 +57,9 @@ def capture(
     >>> [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
     ['aten.linear.default']
     """
-    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    args, kwargs = given(args, kwargs)
     if isinstance(model, ExportedProgram):
-        args, kwargs = loaded.example_inputs(model, args, kwargs or {})
+        args, kwargs = loaded.example_inputs(model, args, kwargs)
         try:
             with tracing_settings():
                 opened = loaded.open_program(model, args, kwargs)
@@ -68,8 +70,9 @@ def capture(
         return _program(opened.reading, opened.inputs, opened.found, opened.state, [], loaded.mode_of(model))
     if not isinstance(model, nn.Module):
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
-    call = Call(args, kwargs or {})
-    inputs = input_leaves(tensors_of(arguments_of(model, args, kwargs or {})))
+    call = Call(args, kwargs)
+    inputs = input_leaves(tensors_of(arguments_of(model, args, kwargs)))
+    refuse_nested(model, inputs)
     with tracing_settings():
         ready = initialised(model, call)
         subject = _Subject(ready, call, inputs, State.of(ready))
@@ -169,4 +172,7 @@ class _Subject:
                     self.call(model, on_cpu(model, self.call.tensors(), data=True))
             except Exception as own:
                 return failure(model, self.inputs, own, runs=False)
+            tensors = on_cpu(model, self.call.tensors(), data=True)
+            if known := reason(model, self.call, tensors, self.inputs, str(error)):
+                return TracingError(known)
             return failure(model, self.inputs, error, runs=True)

@@ -133,6 +133,8 @@ def failure(model: nn.Module, inputs: Sequence[Leaf], error: BaseException, *, r
 
 
 def _form(tensor: torch.Tensor) -> str:
+    if tensor.is_nested:  # has no shape
+        return f"nested {str(tensor.dtype).removeprefix('torch.')}"
     return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 

@@ -24,7 +24,8 @@ _MODULES = os.path.join(os.path.dirname(torch.__file__), "nn") + os.sep
 _CALLING = os.path.join("modules", "module.py")
 _TYPED_IN = ("<stdin>", "<ipython-input", "<doctest")
 _OWN = str(Path(__file__).parents[1]) + os.sep
-_IN_BETWEEN = str(Path(__file__).with_name("escapes.py"))  # the only one of our files that PyTorch calls into
+# The files of ours that PyTorch calls into.
+_IN_BETWEEN = {str(Path(__file__).with_name(name)) for name in ("escapes.py", "unsupported.py")}
 _LIBRARIES = tuple(
     {
         place + os.sep
@@ -96,7 +97,7 @@ def telling(lines: Iterable[Line]) -> Line | None:
     best, found = 2, None
     for line in lines:
         rank = _rank(line.file)
-        if not rank and line.file != _IN_BETWEEN:
+        if not rank and line.file not in _IN_BETWEEN:
             best, found = 2, None
         elif rank >= best:
             best, found = rank, line

@@ -31,6 +31,7 @@ def follow_rule(rule: UserRule, call: Invocation) -> Any:
     TracingError
         Where the rule raises, or returns what the operator cannot have returned.
     """
+    call.interpreter.user_rules[rule.operator] = None
     args, kwargs = arguments(call.op, call.args, call.kwargs)
     try:
         result = rule(call, *args, **kwargs)

@@ -45,12 +45,20 @@ class Interpreter:
         Collects the nodes.
     may_hold : callable
         Told the numbers of input nodes, says whether those inputs may be held at their example values.
+
+    Attributes
+    ----------
+    warnings : dict
+        Its keys are sentences.
+    user_rules : dict
+        Its keys are the operators that a user's rule was asked about.
     """
 
     def __init__(self, builder: Builder, may_hold: Callable[[np.ndarray], bool]) -> None:
         self.builder = builder
         self.may_hold = may_hold
         self.warnings: dict[str, None] = {}
+        self.user_rules: dict[str, None] = {}
         self.references: dict[Any, Any] = {}
 
     def warn(self, text: str) -> None:
@@ -167,7 +175,7 @@ class Interpreter:
             yield lambda call, *_, **__: follow_rule(rule, call)
         elif rule is not None:
             yield rule
-        elif is_view(call.op):
+        elif registry.is_view(call.op):
             yield view
         elif torch.Tag.pointwise in call.op.tags:
             yield elementwise
@@ -241,12 +249,6 @@ def unsized(result: Any, tensors: list[Value], first: int) -> Any:
     if all(far(t) is None for t in tensors):
         return result
     return _like(result, lambda r: of_any_size(r, first=first) if isinstance(r, Value) else r)
-
-
-def is_view(op: Any) -> bool:
-    """Tell whether an operator returns views of its argument, by the aliasing its schema declares."""
-    returns = op._schema.returns
-    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
 
 
 def _like(tree: Any, change: Callable[[Any], Any]) -> Any:

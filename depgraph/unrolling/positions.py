@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import fx
 
@@ -36,6 +37,31 @@ class Plan:
     outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     known: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+
+def check(positions: Any, known: Any) -> None:
+    """Raise where what the user names positions and known inputs with has another form than it should.
+
+    Raises
+    ------
+    PositionError
+        Saying what is expected.
+    """
+    if positions is not None and not isinstance(positions, Mapping):
+        raise PositionError(
+            "positions is a dict from names to axes, such as {'x': 1} or {'image': (2, 3)}; got "
+            f"{_shown(positions)}."
+        )
+    names = [known] if isinstance(known, (str, int)) or known is None else known
+    if isinstance(names, torch.Tensor) or not isinstance(names, Iterable):
+        raise PositionError(f"known is a list of inputs by their names, such as ['mask']; got {_shown(known)}.")
+    for key in [*(positions or {}), *([] if known is None else names)]:
+        if isinstance(key, bool) or not isinstance(key, Hashable):
+            raise PositionError(f"Inputs and outputs go by names, or numbers from 0 on; got {_shown(key)}.")
+
+
+def _shown(value: Any) -> str:
+    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
 
 
 def plan(program: Program, positions: Mapping[Any, Any] | None, known: Iterable[Any] | None) -> Plan:
@@ -115,12 +141,14 @@ def axes_of(name: str, shape: Sequence[int], axes: Any) -> tuple[int, ...]:
     PositionError
         Where an axis does not exist or is named twice.
     """
-    given = tuple(axes) if isinstance(axes, Iterable) and not isinstance(axes, str) else (axes,)
+    single = isinstance(axes, (str, bytes, Mapping)) or not isinstance(axes, Iterable) or getattr(axes, "ndim", 1) == 0
+    given = (axes,) if single else tuple(axes)
     for axis in given:
-        if isinstance(axis, bool) or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+        whole = isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
+        if not whole or not -len(shape) <= axis < len(shape):
             valid = f"axes 0 to {len(shape) - 1}" if len(shape) else "no axes"
             raise PositionError(f"{name} of shape {tuple(shape)} has {valid}; there is no axis {axis!r}.")
-    result = tuple(axis % len(shape) for axis in given)
+    result = tuple(int(axis) % len(shape) for axis in given)
     if len(set(result)) < len(result):
         raise PositionError(f"positions names an axis of {name} twice: {given}.")
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from depgraph.unrolling.builder import Builder
 from depgraph.unrolling.footprints import footprint
 from depgraph.unrolling.interpreter import Interpreter, constant
 from depgraph.unrolling.invocation import HoldInputsError
-from depgraph.unrolling.positions import Plan, plan
+from depgraph.unrolling.positions import Plan, check, plan
 
 
 def trace(
@@ -69,6 +69,8 @@ def trace(
     >>> depgraph.path_lengths(graph)[0, 9]
     np.int64(10)
     """
+    known = list(known) if isinstance(known, Iterator) else known
+    check(positions, known)
     program = capture(model, args, kwargs)
     return unroll(program, plan(program, positions, known))
 
@@ -178,6 +180,7 @@ class _Unrolling:
             program.mode,
             find_unused_parameters=self.unused_parameters,
             known_inputs=[name for name in given if name in self.choice.known or name in self.held],
+            user_rules=list(self.interpreter.user_rules),
         )
 
     def output(self, leaf: Leaf, value: Value) -> Terminal:

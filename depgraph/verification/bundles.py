@@ -44,6 +44,17 @@ def changed(before: Tensor, after: Tensor, axes: Sequence[int]) -> Tensor:
     return differs.any(1)
 
 
+def undefined(tensor: Tensor, axes: Sequence[int]) -> Tensor:
+    """Return at which positions nothing is a number: what changes there does not show."""
+    table = rows(tensor, axes)
+    return table.isnan().all(1) & bool(table.shape[1])
+
+
+def not_finite(tensors: Sequence[Tensor]) -> int:
+    """Return how many elements are infinite or no number."""
+    return sum(int((~tensor.isfinite()).sum()) for tensor in tensors)
+
+
 def rounding(dtype: torch.dtype) -> float:
     """Return the relative difference up to which two numbers may be the same, rounded differently."""
     return _ROUNDING * torch.finfo(dtype).eps

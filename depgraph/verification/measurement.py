@@ -15,7 +15,7 @@ from torch import Tensor
 
 from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.dag.runs import BoolArray, IntArray
-from depgraph.verification.bundles import block, changed, replaced, rounding, rows
+from depgraph.verification.bundles import block, changed, not_finite, replaced, rounding, rows, undefined
 from depgraph.verification.subject import Source, State, Subject
 from depgraph.verification.tables import Table
 from depgraph.verification.values import KINDS, Draws, Kind
@@ -60,6 +60,8 @@ class Measurement:
         The sources that are changed, by their number.
     tables : list of list of Table
         For each of them, one table an output.
+    taken : list of bool array
+        For each of them, which of its positions the model takes other values at.
     steady : list of bool array
         For each output the positions that are the same when nothing changes.
     """
@@ -82,6 +84,7 @@ class Measurement:
             [Table.of(graph, self._source(k).terminal, chosen[k], target) for target in self.targets]
             for k in range(len(self.places))
         ]
+        self.taken = [np.zeros(len(rows), bool) for rows in chosen]
         self._done, self._each = 0, sum(map(len, chosen)) + sum(map(len, self.columns))
         again = subject.run(self._own(), subject.state, 0)
         self.steady = [
@@ -122,7 +125,7 @@ class Measurement:
         ]  # fmt: skip
         for given, weights in ((values, state), (own, state), (values, subject.state)):
             base = subject.base(given, weights, number)
-            if base is not None and _undefined(base) <= _undefined(self.example):
+            if base is not None and not_finite(base) <= not_finite(self.example):
                 return _Draw(number, number, kind, given, weights, base)
         return _Draw(number, 0, kind, own, subject.state, subject.base(own, subject.state, 0) or self.example)
 
@@ -148,9 +151,10 @@ class Measurement:
         after = self.subject.run(given, draw.state, draw.seed)
         if after is None:
             return False
+        self.taken[k][row] = True
         for table, old, new, steady in zip(self.tables[k], draw.base, after, self.steady, strict=True):
             seen = _changed(old, new, table.target) & steady
-            table.compared[row] |= steady
+            table.compared[row] |= steady & ~(_undefined(old, table.target) & _undefined(new, table.target))
             table.moved[row] |= seen
             table.shown[row] |= seen
         return True
@@ -199,6 +203,11 @@ def _changed(before: Tensor, after: Tensor, target: Terminal) -> BoolArray:
     return found
 
 
+def _undefined(output: Tensor, target: Terminal) -> BoolArray:
+    found: BoolArray = undefined(output, target.positions).cpu().numpy()
+    return found
+
+
 def _derivative(
     output: Tensor, target: Terminal, column: int, leaves: Sequence[Tensor], draws: Draws
 ) -> Sequence[Tensor | None]:
@@ -223,8 +232,3 @@ def _not_zero(gradient: Tensor, source: Terminal) -> BoolArray:
 
 def _is_smooth(tensor: Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _undefined(outputs: Sequence[Tensor]) -> int:
-    """Return how many elements are no finite number."""
-    return sum(int((~output.isfinite()).sum()) for output in outputs)

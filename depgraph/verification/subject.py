@@ -1,4 +1,4 @@
-"""The user's model, made to run again and again on other values; the model itself stays as it is."""
+"""A model that runs again and again, on any values in place of its own."""
 
 from __future__ import annotations
 
@@ -12,22 +12,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.export import ExportedProgram
+from torch import Tensor
 from torch.func import functional_call
 
 from depgraph.dag.graph import DependencyGraph, Terminal
-from depgraph.errors import GraphError, TracingError
-from depgraph.tracing import loaded
-from depgraph.tracing.copies import copied, initialised, on_cpu
-from depgraph.tracing.findings import failure
-from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
+from depgraph.errors import GraphError
 from depgraph.tracing.origin import WRAPPED
 from depgraph.tracing.program import Leaf
-from depgraph.tracing.settings import quiet, tracing_settings
 from depgraph.tracing.wrapper import Call, Flat
 from depgraph.verification.decisions import noted
-from depgraph.verification.values import widened
+from depgraph.verification.values import dense, laid_out, widened
 
 State = dict[str, Tensor]
 
@@ -40,16 +34,20 @@ class Source:
     ----------
     terminal : Terminal
     value : torch.Tensor
+        Dense, whatever layout the model takes it in.
     state : str
         Name of the parameter or buffer that it is; ``""`` for an argument of forward.
     known : bool
         Whether it is held at that value.
+    form : torch.Tensor
+        A tensor in that layout.
     """
 
     terminal: Terminal
     value: Tensor
     state: str
     known: bool
+    form: Tensor
 
 
 class Subject:
@@ -65,24 +63,33 @@ class Subject:
         The names of those that are parameters, and no source.
     dtype : torch.dtype or None
         The precision it runs in, None for the model's own.
+    narrowed : str
+        Why it does not run in float64, ``""`` where it does.
     strayed, refused : int
         Runs that went another way than the example inputs do, and runs that raised.
     """
 
     def __init__(
-        self, graph: DependencyGraph, flat: Flat, call: Call, inputs: Sequence[Leaf], dtype: torch.dtype | None
+        self,
+        graph: DependencyGraph,
+        flat: Flat,
+        call: Call,
+        inputs: Sequence[Leaf],
+        dtype: torch.dtype | None,
+        narrowed: str = "",
     ) -> None:
-        self.graph, self.flat, self.call, self.dtype = graph, flat, call, dtype
+        self.graph, self.flat, self.call, self.dtype, self.narrowed = graph, flat, call, dtype, narrowed
         own: State = {name: p.detach() for name, p in flat.named_parameters()}
         self.state: State = {name: widened(t, dtype) for name, t in (own | dict(flat.named_buffers())).items()}
         terminals = list(graph.inputs.values())
         self.sources = [
-            Source(terminal, widened(tensor, dtype), "", terminal.name in graph.known_inputs)
+            Source(terminal, dense(widened(tensor, dtype)), "", terminal.name in graph.known_inputs, tensor)
             for terminal, tensor in zip(terminals, call.tensors(), strict=False)
         ]
         for terminal in terminals[len(inputs) :]:
             name = self._named(terminal)
-            self.sources.append(Source(terminal, self.state[name], name, False))
+            value = self.state[name]
+            self.sources.append(Source(terminal, dense(value), name, False, value))
         self.parameters = set(own) - {source.state for source in self.sources}
         self._written: list[str] = []
         self._way: list[Any] = []
@@ -111,7 +118,7 @@ class Subject:
         with noted() as way:
             outputs, self._drawn = self._run(values, fresh, 0)
         self._way = way
-        self._written = [name for name, tensor in fresh.items() if not torch.equal(tensor, self.state[name])]
+        self._written = [name for name, tensor in fresh.items() if not _equal(tensor, self.state[name])]
         self._check(outputs)
         return outputs
 
@@ -154,9 +161,9 @@ class Subject:
 
     def _run(self, values: Sequence[Tensor], state: State, seed: int) -> tuple[list[Tensor], Tensor]:
         """Return the outputs, and where the random numbers have got to; what the model writes to changes."""
-        pairs = list(zip(self.sources, values, strict=True))
-        arguments = tuple(value.clone() for source, value in pairs if not source.state)
-        given = state | {source.state: value.clone() for source, value in pairs if source.state}
+        pairs = [(s.state, laid_out(value.clone(), s.form)) for s, value in zip(self.sources, values, strict=True)]
+        arguments = tuple(value for name, value in pairs if not name)
+        given = state | {name: value for name, value in pairs if name}
         with (
             _seeded(seed, any(tensor.is_cuda for tensor in given.values())),
             _default_dtype(self.dtype),
@@ -165,7 +172,7 @@ class Subject:
             self.call.tensors()  # whose containers are new, since forward may have written to the last ones
             result = functional_call(self.flat, given, arguments)
             drawn = torch.default_generator.get_state()
-        return list(result[: len(self.call.found)]), drawn
+        return [dense(output) for output in result[: len(self.call.found)]], drawn
 
     def _check(self, outputs: Sequence[Tensor]) -> None:
         terminals = list(self.graph.outputs.values())
@@ -177,74 +184,8 @@ class Subject:
             )
 
 
-@contextmanager
-def subject(
-    graph: DependencyGraph, model: nn.Module | ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Iterator[tuple[Subject, list[Tensor]]]:
-    """Give the model ready to be run, and what it returns on its own values; in float64 where it can do that.
-
-    Raises
-    ------
-    GraphError
-        Where the graph is not one of this model and these arguments.
-    TracingError
-        Where the model does not run.
-    """
-    if isinstance(model, ExportedProgram):
-        args, kwargs = loaded.example_inputs(model, args, kwargs)
-        module: nn.Module = model.module(check_guards=False)
-    elif isinstance(model, nn.Module):
-        module = model
-    else:
-        raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
-    call = Call(args, kwargs)
-    inputs = input_leaves(tensors_of(arguments_of(module, args, kwargs)))
-    _check_inputs(graph, inputs, named=not isinstance(model, ExportedProgram))
-    with tracing_settings(), copied(initialised(module, call)) as twin:
-        if any(leaf.value.is_meta for leaf in inputs):
-            raise TracingError(
-                f"The example inputs of {type(twin).__name__} are on the meta device, where nothing can be measured. "
-                "Make them on the CPU; parameters may stay where they are."
-            )
-        on_cpu(twin, (), data=True)  # parameters are drawn anew anyhow
-        if not isinstance(model, ExportedProgram) and graph.mode != ("train" if twin.training else "eval"):
-            twin.train(graph.mode == "train")
-        yield _ready(graph, twin, call, inputs)
-
-
-def _ready(graph: DependencyGraph, twin: nn.Module, call: Call, inputs: list[Leaf]) -> tuple[Subject, list[Tensor]]:
-    """Return the model in the highest precision in which it runs, and what it returns on its own values."""
-    flat = Flat(twin, call)
-    loose = [(vars(m), name, t) for m in twin.modules() for name, t in vars(m).items() if isinstance(t, Tensor)]
-    error: Exception | None = None
-    for dtype in (torch.float64, torch.float32, None):
-        for attributes, name, tensor in loose:
-            attributes[name] = widened(tensor, dtype)
-        try:
-            with quiet():
-                found = Subject(graph, flat, call, inputs, dtype)
-                return found, found.example()
-        except GraphError:
-            raise
-        except Exception as problem:
-            error = problem
-    assert error is not None
-    raise failure(twin, inputs, error, runs=False) from error
-
-
-def _check_inputs(graph: DependencyGraph, inputs: Sequence[Leaf], *, named: bool) -> None:
-    terminals = list(graph.inputs.values())
-    want = [(t.name, t.shape) for t in terminals[: len(inputs)]]
-    have = [(leaf.name, tuple(leaf.value.shape)) for leaf in inputs]
-    if want != have if named else [shape for _, shape in want] != [shape for _, shape in have]:
-        raise GraphError(
-            f"The graph has inputs {_listed(want)}, the model is given {_listed(have)}: give the arguments that were "
-            "traced."
-        )
-
-
-def _listed(forms: Sequence[tuple[str, tuple[int, ...]]]) -> str:
-    return ", ".join(f"{name} {shape}" for name, shape in forms) or "none"
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(dense(one), dense(other))
 
 
 @contextmanager

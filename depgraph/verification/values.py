@@ -30,7 +30,7 @@ class Draws:
 
     def parameter(self, tensor: Tensor) -> Tensor:
         """Return generic numbers, of a size that keeps activations in the range where nothing saturates."""
-        if not _is_real_or_complex(tensor):
+        if not _is_real_or_complex(tensor) or tensor.layout != torch.strided:
             return tensor
         fan_in = math.prod(tensor.shape[1:]) if tensor.ndim > 1 else 1
         return self.normal(tensor) / math.sqrt(max(fan_in, 1))
@@ -87,6 +87,23 @@ def widened(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
     if tensor.is_complex():
         return tensor.to(torch.complex128 if dtype == torch.float64 else torch.complex64)
     return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def dense(tensor: Tensor) -> Tensor:
+    """Return a tensor with all its elements, the zeros that a sparse one leaves out included."""
+    return tensor if tensor.layout == torch.strided else tensor.to_dense()
+
+
+def laid_out(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return a dense tensor in the layout of another one; what is zero is left out of a sparse one."""
+    if like.layout == torch.strided:
+        return tensor
+    if like.layout == torch.sparse_coo:
+        return tensor.to_sparse(like.sparse_dim())
+    if like.layout in (torch.sparse_bsr, torch.sparse_bsc):
+        blocks = like.values().shape
+        return tensor.to_sparse(layout=like.layout, blocksize=(blocks[like.ndim - 1], blocks[like.ndim]))
+    return tensor.to_sparse(layout=like.layout, dense_dim=like.dense_dim())
 
 
 def _is_real_or_complex(tensor: Tensor) -> bool:

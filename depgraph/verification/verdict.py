@@ -73,7 +73,7 @@ class Pairs(Sequence[Pair]):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a graph says of a model what the model does. Its ``str`` is one sentence.
+    """Whether a graph says of a model what the model does. Its ``str`` says it in a sentence or two.
 
     Attributes
     ----------
@@ -82,7 +82,8 @@ class Verdict:
     pairs : int
         Those among them with a path in the graph.
     missed : sequence of Pair
-        Pairs without a path of which the output changes with the input: faults of depgraph.
+        Pairs without a path of which the output changes with the input: faults of depgraph, or of a rule that was
+        registered (``graph.user_rules``).
     extra : sequence of Pair
         Pairs with a path that no draw has shown. Some dependences show for few values only: what is sorted, routed or
         compared.
@@ -104,22 +105,22 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """Whether the graph has every dependence that was measured."""
-        return not self.missed
+        """Whether the graph has every dependence that was measured, and something was: see ``compared``."""
+        return self.compared > 0 and not self.missed
 
     @property
     def exact(self) -> bool:
         """Whether the graph has the measured dependences and no others."""
-        return self.sound and not self.extra and self.compared > 0
+        return self.sound and not self.extra
 
     def __str__(self) -> str:
+        if not self.compared:
+            return f"Nothing could be compared, so nothing is said of the graph: {'; '.join(self.notes)}."
         if not self.sound:
             return (
                 f"Not sound: {len(self.missed):,} of {self.compared:,} pairs depend on each other without a path in "
                 f"the graph. The first is {self.missed[0]}."
             )
-        if not self.compared:
-            return "Nothing could be compared."
         if self.exact:
             return f"Exact: of {self.compared:,} pairs, the {self.pairs:,} with a path are those that measuring shows."
         return (

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from depgraph.dag.graph import DependencyGraph
+from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.errors import GraphError
+from depgraph.tracing.given import given
 from depgraph.verification.measurement import Measurement
-from depgraph.verification.subject import Subject, subject
+from depgraph.verification.preparation import subject
+from depgraph.verification.subject import Subject
 from depgraph.verification.tables import extra, missed
 from depgraph.verification.verdict import Verdict
 
@@ -75,11 +76,12 @@ def verify(
     >>> verdict.sound, verdict.exact, verdict.missed, verdict.compared
     (True, True, [], 35)
     """
+    check_graph(graph)
     for name, number in (("draws", draws), ("limit", limit)):
-        if number < 1:
-            raise GraphError(f"verify() needs {name} of at least 1; got {number}.")
-    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
-    with subject(graph, model, args, kwargs or {}) as (runs, example):
+        if not isinstance(number, int) or number < 1:
+            raise GraphError(f"verify() needs {name} of at least 1; got {number!r}.")
+    args, kwargs = given(args, kwargs)
+    with subject(graph, model, args, kwargs) as (runs, example):
         measurement = Measurement(runs, graph, example, draws, limit, progress or (lambda done, total: None))
         measurement.run()
     return _verdict(measurement, runs)
@@ -93,24 +95,41 @@ def _verdict(measurement: Measurement, runs: Subject) -> Verdict:
         missed=missed(tables),
         extra=extra(tables),
         draws=measurement.draws,
-        dtype=str(runs.dtype or torch.get_default_dtype()).removeprefix("torch."),
+        dtype=_precision(runs),
         notes=_notes(measurement, runs),
     )
+
+
+def _precision(runs: Subject) -> str:
+    """Return the precision a model was run in: where that is its own, that of the first real numbers in it."""
+    held = [*runs.state.values(), *(source.value for source in runs.sources)]
+    own = next((tensor.dtype for tensor in held if tensor.is_floating_point()), torch.get_default_dtype())
+    return str(runs.dtype or own).removeprefix("torch.")
 
 
 def _notes(measurement: Measurement, runs: Subject) -> list[str]:
     notes = [
         f"{tables[0].source.name}: at {count:,} positions the model takes no other values, so they were left out"
-        for tables in measurement.tables
-        if (count := int((~np.any([table.compared.any(1) for table in tables], axis=0)).sum()))
+        for tables, taken in zip(measurement.tables, measurement.taken, strict=True)
+        if (count := int((~taken).sum()))
     ]
     notes += [
         f"{target.name}: {count:,} positions differ from run to run by themselves, so they were left out"
         for target, steady in zip(measurement.targets, measurement.steady, strict=True)
         if (count := int((~steady).sum()))
     ]
-    if runs.dtype != torch.float64:
-        notes.append("the model does not run in float64: weak dependences may not show")
+    notes += [
+        f"{target.name}: {count:,} of {output.numel():,} elements are NaN on the example inputs, and what they depend "
+        "on may not show"
+        for target, output in zip(measurement.targets, measurement.example, strict=True)
+        if (count := int(output.isnan().sum()))
+    ]
+    if not measurement.places:
+        notes.append("no input can be changed: the model has none, or they are empty or held at their example values")
+    if not any(target.count for target in measurement.targets):
+        notes.append("the outputs hold no elements")
+    if runs.narrowed:
+        notes.append(f"{runs.narrowed}, so it ran in {_precision(runs)}: weak dependences may not show")
     if runs.strayed:
         notes.append(f"{runs.strayed:,} runs went another way than the example inputs do, and were left out")
     return notes

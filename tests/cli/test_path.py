@@ -39,6 +39,30 @@ def test_positions_on_several_axes(answer, fixtures):
     assert answer("path", fixtures / "cnn2d.py", 0, "2,3", "--n", 8)["nodes"] == found["nodes"]
 
 
+def test_positions_from_the_end(answer, run, fixtures):
+    found = answer("path", fixtures / "rnn.py", -8, -1, "--n", 8)
+    assert (found["source"]["position"], found["target"]["position"], found["length"]) == ([0], [7], 8)
+    assert run("path", "--n", 8, fixtures / "rnn.py", "--", 0, -1).stdout.startswith("x[0] → output[7]: 8 ops")
+    assert run("path", fixtures / "rnn.py", 0, -1, "--n", 8).stdout.startswith("x[0] → output[7]: 8 ops")
+    found = answer("path", fixtures / "cnn2d.py", "-8,0", "-6,-5", "--n", 8)
+    assert (found["source"]["position"], found["target"]["position"]) == ([0, 0], [2, 3])
+    assert answer("path", fixtures / "cnn2d.py", 0, "2,3", "--n", 8) == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 1, "--wieght", "ops"), "No such option '--wieght'."),
+        ((0, -1, "--wieght"), "unexpected extra argument (--wieght)"),
+        (("--wieght", 0, -1), "'--wieght'"),
+        (("--first", -1), "No such option '--first'."),
+        ((0, "-x"), "No such option '-x'."),
+    ],
+)
+def test_options_that_are_not_there(refusal, fixtures, arguments, message):
+    assert message in refusal("path", fixtures / "rnn.py", *arguments, "--n", 8)
+
+
 def test_names_and_weights(answer, fixtures):
     arguments = (0, 2, "--n", 3, "--source", "memory", "--target", "output")
     found = answer("path", fixtures / "transformer_decoder.py", *arguments)
@@ -53,6 +77,7 @@ def test_names_and_weights(answer, fixtures):
     [
         ((0, 8), "output has positions 0 to 7; there is no position 8."),
         ((9, 0), "x has positions 0 to 7; there is no position 9."),
+        ((0, -9), "output has positions 0 to 7; there is no position -9."),
         (("0,1", 0), "A position of x is 1 number(s)"),
         (("0.5", 0), "Invalid value for 'I': '0.5' is no position: give an integer, or one for each tracked axis"),
         ((0, 0, "--source", "y"), "There is no input 'y'. The inputs are: x."),

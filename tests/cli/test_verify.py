@@ -43,7 +43,7 @@ def test_told_to_a_person(run, fixtures):
     result = run("verify", fixtures / "rnn.py", "--n", 6)
     assert result.exit_code == 0
     first, second = result.stdout.splitlines()[:2]
-    assert first.endswith("rnn.py: Rnn, in evaluation mode")
+    assert first.endswith("rnn.py: Rnn, in eval mode")
     assert second.startswith("Exact: of ")
     assert result.stderr == ""
 
@@ -51,7 +51,7 @@ def test_told_to_a_person(run, fixtures):
 def test_in_training_mode(run, answer, fixtures):
     arguments = ("verify", fixtures / "self_attention.py", "--n", 4, "--train")
     assert answer(*arguments)["mode"] == "train"
-    assert "in training mode" in run(*arguments).stdout
+    assert "in train mode" in run(*arguments).stdout
 
 
 def test_sound(answer, run, write):
@@ -123,3 +123,63 @@ def test_an_exported_program(answer, tmp_path):
 @pytest.mark.parametrize("option", ["--draws", "--limit"])
 def test_refused(refusal, fixtures, option):
     assert "0 is not in the range x>=1" in refusal("verify", fixtures / "rnn.py", option, 0)
+
+
+@pytest.mark.parametrize(
+    ("forward", "why"),
+    [
+        ("torch.tensor(x.tolist()).cumsum(1)", "x: at 6 positions the model takes no other values"),
+        ("torch.from_numpy(x.numpy().cumsum(1))", "runs went another way than the example inputs do"),
+        ("(-x.abs() - 1).log()", "output: 12 of 12 elements are NaN on the example inputs"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_graph_that_was_not_checked(refusal, write, forward, why, options):
+    write(f"""
+        class Net(nn.Module):
+            def forward(self, x):
+                return {forward}
+
+        model = Net()
+        example_inputs = torch.rand(1, 6, 2)
+    """)
+    message = refusal("verify", "mymodel.py", *options)
+    assert message.startswith("Nothing could be compared, so nothing is said of the graph: ")
+    assert why in message
+    assert message.endswith("Try other example inputs.")
+
+
+def test_a_fault_of_a_registered_rule(run, write, monkeypatch):
+    from depgraph.rules import registry
+
+    monkeypatch.setattr(registry, "RULES", dict(registry.RULES))
+    monkeypatch.setattr("depgraph.rules.registration.RULES", registry.RULES)
+    write("""
+        import depgraph
+
+        @torch.library.custom_op("verifycli::shift", mutates_args=())
+        def shift(x: torch.Tensor) -> torch.Tensor:
+            return x.roll(1, 1).clone()
+
+        @shift.register_fake
+        def _(x):
+            return torch.empty_like(x)
+
+        @depgraph.register_rule(shift)
+        def rule(call, x):
+            return call.result(x.codes)
+
+        class Net(nn.Module):
+            def forward(self, x):
+                return shift(x)
+
+        model = Net()
+        example_inputs = torch.randn(1, 6, 2)
+        positions = {"x": 1, "output": 1}
+    """)
+    result = run("verify", "mymodel.py")
+    assert result.exit_code == 1
+    shown = " ".join(result.stdout.split())
+    assert "Not sound: 6 of 36 pairs" in shown
+    assert "Check the rules registered for verifycli::shift: what they leave out, the graph lacks." in shown
+    assert "fault of depgraph" not in shown

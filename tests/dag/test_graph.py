@@ -51,6 +51,15 @@ def test_numbers_count_from_the_end_as_well() -> None:
             (1, 2, 3),
             "A position of image is 2 number(s), one for each of the axes (2, 3); got (1, 2, 3).",
         ),
+        *(
+            (
+                TOKENS,
+                wrong,
+                "A position of tokens is a whole number, or a tuple with one for each of the axes (1,); got "
+                f"{wrong!r}.",
+            )
+            for wrong in ("1", 1.0, None, True, (0.5,), ("1",), {1: 2}, np.True_)
+        ),
     ],
 )
 def test_positions_that_are_not_there(where: Terminal, position: object, message: str) -> None:
@@ -145,3 +154,45 @@ def test_figures_of_a_dag() -> None:
     assert dag.block_of[[0, 19, 20, 26, 27, 31]].tolist() == [0, 0, 1, 2, 3, 5]
     empty = from_networkx(nx.DiGraph()).dag
     assert (empty.nodes, empty.edges, empty.runs, empty.blocks.tolist()) == (0, 0, 0, [0])
+
+
+def test_a_graph_is_shown_in_one_line() -> None:
+    graph = from_networkx(nx.path_graph(1200, create_using=nx.DiGraph), [0], [1199])
+    assert repr(graph) == (
+        "<DependencyGraph: 1,199 operations, 1,200 nodes, 1,199 edges; inputs input (1); outputs output (1)>"
+    )
+    many = Terminals("input", [terminal(name, (3,), (0,)) for name in "abcdef"])
+    empty = DependencyGraph(Dag(0, Runs.singletons(np.arange(0)), np.array([0])), [], many, Terminals("output", []))
+    assert repr(empty).endswith("; inputs a (3), b (3), c (3), d (3) and 2 more; outputs none>")
+
+
+def test_operations_show_no_arrays() -> None:
+    operation = Operation("add", "", "", False, 0, 900, coordinates=np.zeros((900, 2), np.int64), labels=range(900))
+    assert len(repr(operation)) < 120
+
+
+@pytest.mark.parametrize("number", [-1, 4, 1.0, "a", None])
+def test_nodes_that_are_not_there(number: object) -> None:
+    graph = from_networkx(nx.path_graph(4, create_using=nx.DiGraph))
+    with pytest.raises(GraphError, match=f"The graph has nodes 0 to 3; there is no node {number!r}."):
+        graph.node(number)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", [["a"], {"a": 1}, 1.5, True, None])
+def test_keys_of_other_types(key: object) -> None:
+    terminals = Terminals("input", [TOKENS, WHOLE], {0: "tokens", 1: "whole"})
+    with pytest.raises(PositionError, match=r"There is no input .* The inputs are: tokens, whole\."):
+        terminals[key]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("dag", "options", "message"),
+    [
+        ("a graph", {}, "from_networkx\\(\\) needs a directed graph"),
+        (nx.DiGraph([("a", "b")]), {"sources": "a"}, "sources is a list of nodes of the graph; got 'a'."),
+        (nx.DiGraph([("a", "b")]), {"targets": 5}, "targets is a list of nodes of the graph; got 5."),
+    ],
+)
+def test_what_is_no_graph_of_networkx(dag: object, options: dict[str, object], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        from_networkx(dag, **options)  # type: ignore[arg-type]

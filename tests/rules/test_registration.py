@@ -348,8 +348,16 @@ def test_registered_twice():
 
 
 def test_the_rules_of_depgraph_may_be_replaced():
-    with pytest.raises(depgraph.RuleError, match="aten::cumsum has a rule already: depgraph's own, cumulative"):
-        depgraph.register_rule("aten::cumsum")(window_rule)
+    for op, own in (
+        ("aten::cumsum", "cumulative"),
+        ("aten::add", "for operators of its kind"),
+        (torch.ops.aten.add.Tensor, "for operators of its kind"),
+        ("aten::transpose", "for operators of its kind"),
+        ("aten::frexp", "for operators of its kind"),
+        ("aten::max", ""),
+    ):
+        with pytest.raises(depgraph.RuleError, match=rf"aten::\S+ has a rule already: depgraph's own, {own}"):
+            depgraph.register_rule(op)(window_rule)
 
     @depgraph.register_rule(torch.ops.aten.cumsum, replace=True)
     def rule(call, x, dim, *, dtype):
@@ -358,6 +366,21 @@ def test_the_rules_of_depgraph_may_be_replaced():
     assert callable(rule)
     graph, _ = traced(lambda x: x.cumsum(1), output=1)
     assert (reach(graph) == np.eye(6, dtype=bool)).all()
+
+
+def test_a_rule_for_all_overloads_takes_the_place_of_those_for_single_ones():
+    depgraph.register_rule("aten::max", replace=True)(lambda call, x, *_, **__: (call.result(x.codes[:, 0]),) * 2)
+    graph, _ = traced(lambda x: x.max(1).values, output=())
+    assert graph.user_rules == ["aten::max"]
+    assert reach(graph).ravel().tolist() == [True, False, False, False, False, False]
+
+
+def test_rules_for_single_overloads_go_before():
+    depgraph.register_rule("userlib::pick.place")(lambda call, x, place: call.result(x.codes[:, place : place + 1]))
+    depgraph.register_rule("userlib::pick")(lambda call, x: call.result(x.codes[:, :1]))
+    graph, _ = traced(lambda x: torch.ops.userlib.pick(x, 4) + torch.ops.userlib.pick(x), output=1)
+    assert reach(graph).ravel().tolist() == [True, False, False, False, True, False]
+    assert graph.user_rules == ["userlib::pick.place", "userlib::pick"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -395,3 +396,35 @@ def test_an_empty_sequence(positions, error):
 def test_an_axis_given_as_a_word():
     with pytest.raises(depgraph.PositionError, match="there is no axis 'time'"):
         depgraph.trace(torch.nn.GRU(3, 4).eval(), (torch.randn(2, 1, 3),), positions={"input": "time"})
+
+
+@pytest.mark.parametrize(
+    ("positions", "known", "message"),
+    [
+        ("x", None, r"positions is a dict from names to axes, such as .*; got 'x'\."),
+        ([1], None, r"positions is a dict from names to axes, such as .*; got \[1\]\."),
+        ({"x"}, None, r"positions is a dict from names to axes, such as .*; got \{'x'\}\."),
+        ({True: 1}, None, "Inputs and outputs go by names, or numbers from 0 on; got True."),
+        ({0: torch.tensor(1)}, None, r"args.0 of shape .* there is no axis tensor\(1\)\."),
+        ({0: {1: 2}}, None, r"args.0 of shape .* there is no axis \{1: 2\}\."),
+        (None, 1.5, r"known is a list of inputs by their names, such as \['mask'\]; got 1\.5\."),
+        (None, torch.ones(2), r"known is a list of inputs .*; got a tensor of shape \(2,\)\."),
+        (None, True, "Inputs and outputs go by names, or numbers from 0 on; got True."),
+        (None, [["y"]], r"Inputs and outputs go by names, or numbers from 0 on; got \['y'\]\."),
+    ],
+)
+def test_other_forms_are_refused(positions, known, message):
+    with pytest.raises(PositionError, match=message):
+        depgraph.trace(Apply(lambda x: x * 2), (R(1, 3, 2),), positions=positions, known=known)
+
+
+def test_forms_that_stand_for_the_same():
+    class Masked(nn.Module):
+        def forward(self, x, mask):
+            return x * mask
+
+    args = R(1, 3, 2), torch.ones(1, 3, 1)
+    for known in ("mask", 1, ["mask"], iter(["mask"]), {"mask": None}):
+        assert depgraph.trace(Masked(), args, known=known).known_inputs == ["mask"]
+    for axes in (1, [1], np.int64(1), np.array([1]), (-2,), range(1, 2)):
+        assert depgraph.trace(Masked(), args, positions={np.int64(0): axes}).inputs["x"].positions == (1,)

@@ -80,6 +80,14 @@ class Single(nn.Module):
         return x.cumsum(1)
 
 
+class EndsAtItsOwnLargest(nn.Module):
+    """Takes a number for infinite that float64 has room for, and returns NaN in it."""
+
+    def forward(self, x):
+        beyond = x.new_tensor(1e300)
+        return x.cumsum(1) + (0.0 if beyond.isinf() else beyond * 1e300 * 0.0)
+
+
 class _MadeUp(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

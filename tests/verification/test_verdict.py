@@ -7,6 +7,7 @@ import torch
 from depgraph.dag.graph import Terminal
 from depgraph.dag.runs import Runs
 from depgraph.verification.bundles import block, changed, replaced, rows
+from depgraph.verification.values import dense, laid_out
 from depgraph.verification.verdict import Pair, Pairs
 
 
@@ -74,3 +75,20 @@ def test_what_counts_as_a_change():
     assert changed(torch.tensor([True, False]), torch.tensor([True, True]), ()).tolist() == [True]
     half = torch.tensor([1.0, 1.0], dtype=torch.bfloat16)
     assert changed(half, half + torch.tensor([0, 0.0079]).bfloat16(), (0,)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("form", [
+    {"layout": torch.sparse_coo}, {"layout": torch.sparse_csr}, {"layout": torch.sparse_csc},
+    {"layout": torch.sparse_bsr, "blocksize": (2, 3)}, {"layout": torch.sparse_bsc, "blocksize": (2, 1)},
+    {"sparse_dim": 1}, {"layout": torch.sparse_csr, "dense_dim": 1},
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Sparse ... tensor support is in beta")
+def test_layouts(form):
+    shape = (4, 6, 2) if "dense_dim" in form else (4, 6)
+    tensor, other = torch.randn(shape).relu(), torch.randn(shape).relu()
+    sparse = tensor.to_sparse(form["sparse_dim"]) if "sparse_dim" in form else tensor.to_sparse(**form)
+    again = laid_out(other, sparse)
+    assert again.layout == sparse.layout
+    assert (again.sparse_dim(), again.dense_dim()) == (sparse.sparse_dim(), sparse.dense_dim())
+    assert torch.equal(dense(again), other)
+    assert laid_out(other, tensor) is dense(other) is other

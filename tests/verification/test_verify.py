@@ -11,6 +11,7 @@ from tests.verification.models import (
     Attention,
     Branching,
     Counting,
+    EndsAtItsOwnLargest,
     Gated,
     MadeUp,
     Queries,
@@ -134,8 +135,55 @@ def test_no_number_is_like_another():
         return torch.cat([x[:, :1] - torch.inf + torch.inf, x[:, 1:]], 1)
 
     verdict = verified(Apply(undefined), torch.randn(1, 3, 2))
-    assert verdict.sound
-    assert verdict.pairs - len(verdict.extra) == 2
+    assert verdict.exact
+    assert (verdict.compared, verdict.pairs) == (6, 2)
+    assert verdict.notes == [
+        "output: 2 of 6 elements are NaN on the example inputs, and what they depend on may not show"
+    ]
+
+
+def test_outputs_that_are_no_numbers_show_nothing():
+    model, args = Apply(lambda x: (-x.cumsum(1).abs() - 1).sqrt()), (torch.randn(1, 4, 2),)
+    less = depgraph.trace(Apply(lambda x: x * 1), args, positions=X)
+    for graph in (depgraph.trace(model, args, positions=X), less):
+        verdict = depgraph.verify(graph, model, args)
+        assert (verdict.compared, verdict.pairs, len(verdict.extra)) == (0, 0, 0)
+        assert not verdict.sound
+        assert not verdict.exact
+        assert str(verdict) == (
+            "Nothing could be compared, so nothing is said of the graph: output: 8 of 8 elements are NaN on the "
+            "example inputs, and what they depend on may not show."
+        )
+
+
+def test_a_position_that_is_no_number_in_part_is_compared():
+    model, args = Apply(lambda x: torch.cat([x.cumsum(1), x * torch.nan], 2)), (torch.randn(1, 3, 2),)
+    verdict = verified(model, *args)
+    assert verdict.exact
+    assert verdict.compared == 9
+    assert verdict.notes[0].startswith("output: 6 of 12 elements are NaN")
+    graph = depgraph.trace(Apply(lambda x: torch.cat([x, x], 2) * 1), args, positions=X)
+    assert len(depgraph.verify(graph, model, args).missed) == 3
+
+
+def test_a_precision_in_which_the_outputs_are_numbers():
+    model, args = EndsAtItsOwnLargest(), (torch.randn(1, 4, 2),)
+    assert model.double()(args[0].double()).isnan().all()
+    verdict = verified(model, *args)
+    assert verdict.exact
+    assert (verdict.pairs, verdict.dtype) == (10, "float32")
+    assert verdict.notes == [
+        "in float64 more of what the model returns is infinite or NaN, so it ran in float32: weak dependences may not "
+        "show"
+    ]
+    graph = depgraph.trace(Apply(lambda x: x * 1), args, positions=X)
+    assert len(depgraph.verify(graph, model, args).missed) == 6
+
+
+def test_infinite_outputs_are_no_reason_for_another_precision():
+    verdict = verified(Apply(lambda x: torch.cat([x, torch.full_like(x, -torch.inf)], 2)), torch.randn(1, 3, 2))
+    assert verdict.exact
+    assert (verdict.dtype, verdict.notes) == ("float64", [])
 
 
 def test_known_inputs_keep_their_values():
@@ -183,7 +231,8 @@ def test_runs_that_go_another_way_are_left_out():
 def test_where_every_other_value_leads_elsewhere_nothing_is_compared():
     model, args = Apply(lambda x: torch.tensor(x.tolist()).cumsum(1)), (torch.rand(1, 3, 1),)
     verdict = verified(model, *args)
-    assert (verdict.compared, verdict.exact, str(verdict)) == (0, False, "Nothing could be compared.")
+    assert (verdict.compared, verdict.sound, verdict.exact) == (0, False, False)
+    assert str(verdict).startswith("Nothing could be compared, so nothing is said of the graph: x: at 3 positions")
     assert "x: at 3 positions the model takes no other values, so they were left out" in verdict.notes
 
 
@@ -215,7 +264,7 @@ def test_single_precision_where_it_has_to_be():
     verdict = verified(Single(), torch.randn(1, 4, 2))
     assert verdict.exact
     assert verdict.dtype == "float32"
-    assert verdict.notes == ["the model does not run in float64: weak dependences may not show"]
+    assert verdict.notes == ["the model does not run in float64, so it ran in float32: weak dependences may not show"]
 
 
 def test_parameters_as_inputs():
@@ -226,6 +275,34 @@ def test_parameters_as_inputs():
     graph = depgraph.trace(Queries(), (torch.randn(2, 4, 4),), positions=positions)
     with pytest.raises(depgraph.GraphError, match="input queries of shape"):
         depgraph.verify(graph, Attention(causal=True), (torch.randn(2, 4, 4),))
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.filterwarnings("ignore:Sparse ... tensor support is in beta")
+def test_sparse_tensors(layout):
+    class Product(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("matrix", torch.eye(4).roll(1, 1).to_sparse(layout=layout))
+
+        def forward(self, a, x):
+            return torch.sparse.mm(a, self.matrix @ x)
+
+    args = torch.eye(4).to_sparse(layout=layout), torch.randn(4, 3)
+    verdict = verified(Product(), *args, positions={"a": (0, 1), "x": 0, "output": 0})
+    assert verdict.exact
+    assert (verdict.compared, verdict.pairs, verdict.notes) == (20 * 4, 16 + 16, [])
+
+
+def test_sparse_outputs():
+    assert verified(Apply(lambda x: x[0].to_sparse()), torch.randn(1, 4, 2), positions={"x": 1, "output": 0}).exact
+
+
+def test_nested_arguments_are_refused():
+    graph = depgraph.trace(Apply(lambda x: x * 2), (torch.randn(2, 3, 4),), positions=X)
+    nested = torch.nested.nested_tensor([torch.randn(3, 4), torch.randn(2, 4)], layout=torch.jagged)
+    with pytest.raises(depgraph.TracingError, match="The input x of Apply is a nested tensor"):
+        depgraph.verify(graph, Apply(lambda x: x * 2), (nested,))
 
 
 def test_exported_programs():
@@ -322,7 +399,11 @@ def test_a_model_without_values():
 
 def test_an_empty_input():
     verdict = verified(Apply(lambda x: x + 1), torch.randn(1, 0, 2))
-    assert (verdict.compared, verdict.missed[:], verdict.extra[:]) == (0, [], [])
+    assert (verdict.compared, verdict.sound, verdict.missed[:], verdict.extra[:]) == (0, False, [], [])
+    assert verdict.notes == [
+        "no input can be changed: the model has none, or they are empty or held at their example values",
+        "the outputs hold no elements",
+    ]
 
 
 @pytest.mark.parametrize(

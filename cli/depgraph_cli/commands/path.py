@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from depgraph_cli.options import Request, json_option, model_command, position, weight_option
+from depgraph_cli.options import Request, TakesPositions, json_option, model_command, position, weight_option
+
+if TYPE_CHECKING:
+    from depgraph import Terminal
 
 
-@click.command()
+@click.command(cls=TakesPositions)
 @model_command
 @click.argument("i", type=position)
 @click.argument("j", type=position)
@@ -28,7 +31,8 @@ def path(
 ) -> None:
     """Print the shortest path from input position I to output position J.
 
-    I and J are integers, or one for each tracked axis, as in 3,4.
+    I and J are integers, or one for each tracked axis, as in 3,4. They count from 0; negative ones from the end, so
+    that -1 is the last.
     """
     import depgraph
     from depgraph_cli.progress import progress
@@ -43,8 +47,8 @@ def path(
         found = depgraph.shortest_path(graph, (start.name, _index(i)), (end.name, _index(j)), weight)
     answer: dict[str, Any] = {
         "model": loaded.name,
-        "source": {"name": start.name, "position": list(i)},
-        "target": {"name": end.name, "position": list(j)},
+        "source": {"name": start.name, "position": _indices(start, i)},
+        "target": {"name": end.name, "position": _indices(end, j)},
         "length": plain(found.length),
         "nodes": nodes(found.nodes),
         "weight": weight,
@@ -59,6 +63,15 @@ def path(
 
 def _index(indices: tuple[int, ...]) -> int | tuple[int, ...]:
     return indices[0] if len(indices) == 1 else indices
+
+
+def _indices(terminal: Terminal, indices: tuple[int, ...]) -> list[int]:
+    """Return one index for each tracked axis, counted from the beginning."""
+    number, found = terminal.index(_index(indices)), []
+    for size in reversed(terminal.grid):
+        number, index = divmod(number, size)
+        found.append(index)
+    return found[::-1]
 
 
 def _tell(answer: dict[str, Any]) -> None:

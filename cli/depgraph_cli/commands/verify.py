@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from depgraph_cli.failures import Failure
 from depgraph_cli.options import Request, json_option, model_command
 from depgraph_cli.progress import Step, progress
 
@@ -39,13 +40,16 @@ def verify(request: Request, draws: int, limit: int, as_json: bool) -> None:
     """Run a model and compare what it reads with what depgraph says.
 
     Input positions are changed one at a time, and the outputs that change with them are compared with the graph. Exit
-    code 1 says that an output depends on an input to which the graph has no path.
+    code 1 says that an output depends on an input to which the graph has no path; exit code 2 that the graph could not
+    be checked.
     """
     from depgraph_cli.session import STEPS, traced
 
     with progress(STEPS) as step:
         loaded, graph = traced(request, step)
     verdict = _measured(graph, loaded, draws, limit)
+    if not verdict.compared:
+        raise Failure(_unchecked(graph, verdict))
     if as_json:
         import json
 
@@ -69,6 +73,13 @@ def _measured(graph: DependencyGraph, loaded: Loaded, draws: int, limit: int) ->
 
         model = loaded.program or loaded.module
         return depgraph.verify(graph, model, loaded.args, loaded.kwargs, draws=draws, limit=limit, progress=advance)
+
+
+def _unchecked(graph: DependencyGraph, verdict: Verdict) -> str:
+    """Return why nothing was compared, with the lines of the model that the graph speaks of."""
+    found = [warning.rstrip(".") for warning in graph.warnings if not warning.endswith("(inferred)")]
+    granted = f" What the graph takes for granted: {'; '.join(found)}." if found else ""
+    return f"{verdict}{granted} Try other example inputs."
 
 
 def _answer(loaded: Loaded, graph: DependencyGraph, verdict: Verdict) -> dict[str, Any]:
@@ -99,15 +110,21 @@ def _answer(loaded: Loaded, graph: DependencyGraph, verdict: Verdict) -> dict[st
     }
 
 
+def _whose_fault(graph: DependencyGraph) -> str:
+    if graph.user_rules:
+        return f"Check the rules registered for {', '.join(graph.user_rules)}: what they leave out, the graph lacks."
+    return "That is a fault of depgraph. Please report it, with the model file and the lines above."
+
+
 def _tell(loaded: Loaded, graph: DependencyGraph, verdict: Verdict) -> None:
-    from depgraph_cli.reporting.tables import console, print_heading, print_line, print_table
+    from depgraph_cli.reporting.tables import console, print_heading, print_line, print_table, title
 
     out = console()
-    print_line(out, f"{loaded.name}: {loaded.kind}, in {'training' if graph.mode == 'train' else 'evaluation'} mode")
+    print_line(out, title(loaded.name, loaded.kind, graph.mode))
     print_line(out, str(verdict), "bold")
     if not verdict.sound:
-        print_line(out, "That is a fault of depgraph. Please report it, with the model file and the lines above.")
-    for title, lines in (("What was measured", verdict.notes), ("What the graph takes for granted", graph.warnings)):
+        print_line(out, _whose_fault(graph))
+    for heading, lines in (("What was measured", verdict.notes), ("What the graph takes for granted", graph.warnings)):
         if lines:
-            print_heading(out, title)
+            print_heading(out, heading)
             print_table(out, ("", ""), [("-", line) for line in lines])

@@ -99,7 +99,8 @@ def describe(value: Any) -> str:
     import torch
 
     if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')} ({', '.join(map(str, value.shape))})"
+        shape = "nested" if value.is_nested else f"({', '.join(map(str, value.shape))})"
+        return f"{str(value.dtype).removeprefix('torch.')} {shape}"
     return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
 
 

@@ -37,6 +37,8 @@ def parse(text: str) -> Target:
     head, colon, attribute = text.rpartition(":")
     if not (colon and _is_dotted(attribute)):
         head, attribute = text, ""
+    if not head.strip():
+        raise LoadError(f"{text!r} names no file and no module: {_FORMS}.")
     file, suffix = Path(head), Path(head).suffix.lower()
     if suffix in _PICKLES and (file.exists() or not attribute):
         raise LoadError(

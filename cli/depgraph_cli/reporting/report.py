@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from depgraph_cli.reporting.grouping import stretches
-from depgraph_cli.reporting.tables import axes, console, print_heading, print_line, print_table, size
+from depgraph_cli.reporting.tables import axes, console, print_heading, print_line, print_table, size, title
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +30,7 @@ def report(summary: dict[str, Any], graph: DependencyGraph, kind: str, inferred:
 
 
 def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, kind: str, inferred: bool) -> None:
-    print_line(out, f"{summary['model']}: {kind}" + (f", in {graph.mode} mode" if graph.mode else ""), "bold")
+    print_line(out, title(summary["model"], kind, graph.mode), "bold")
     tracked = [f"{axes(t['positions'])} of {name}" for name, t in summary["inputs"].items() if t["positions"]]
     if tracked:
         print_line(out, f"Tracked: {', '.join(tracked)}" + (" (inferred; --positions overrides)" if inferred else ""))

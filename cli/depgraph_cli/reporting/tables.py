@@ -77,3 +77,8 @@ def size(shape: Sequence[int]) -> str:
 def axes(positions: Sequence[int]) -> str:
     """Return tracked axes in words."""
     return f"{'axis' if len(positions) == 1 else 'axes'} {', '.join(map(str, positions))}" if positions else NONE
+
+
+def title(name: str, kind: str, mode: str) -> str:
+    """Return the first line about a model: what it is called, what it is, and the mode it was analysed in."""
+    return f"{name}: {kind}" + (f", in {mode} mode" if mode else "")
