@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
-from depgraph.rules.masking import ORDINARY, far, negligible, of_any_size
+from depgraph.rules.masking import ORDINARY, far, negligible, of_any_size, shifted
 from depgraph.rules.registry import SIZED, name_of, rule
 from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, together, uniform
 
@@ -138,15 +138,6 @@ def unsized(call: Call, name: str, tensors: list[Value], shifts: bool) -> Iterat
                     continue
                 if bool(large.any()):
                     yield large
-
-
-def shifted(codes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Turn unknowns with an infinity added into that infinity."""
-    thin_codes, thin = together(codes, values)
-    infinite = (thin_codes != KNOWN) & thin.isinf()
-    if bool(infinite.any()):
-        codes = torch.where(infinite, KNOWN, thin_codes).expand(codes.shape)
-    return codes, values
 
 
 def outputs(call: Call, codes: Tensor, single: Tensor | None = None) -> Any:

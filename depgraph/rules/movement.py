@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from depgraph.rules.call import Call, Read
-from depgraph.rules.elementwise import shifted, tensors_in
-from depgraph.rules.masking import ordinary
+from depgraph.rules.elementwise import tensors_in
+from depgraph.rules.masking import ordinary, shifted
 from depgraph.rules.registry import rule
 from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, reshape, uniform
 
