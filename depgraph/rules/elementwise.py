@@ -186,13 +186,16 @@ def choose(call: Call, condition: Value, this: Value, other: Value) -> Value:
     )
     decided, test = condition_codes == KNOWN, condition_values != 0
     codes = torch.where(test, left, right)
+    if not bool(decided.all()) and (same := equal(this, other)) is not None:
+        decided, test, codes, same = together(decided, test, codes, same)
+        decided = decided | same
     if not bool(decided.all()):
         reads = [Read(v.codes.expand(shape), dead=decided.expand(shape)) for v in (condition, this, other)]
         mixed = call.nodes(shape, *reads)
-        decided, codes, mixed = together(decided, codes, mixed)
+        decided, codes, mixed, test = together(decided, codes, mixed, test)
         codes = torch.where(decided, codes, mixed)
         # Where neither is known to be chosen, no value is known either.
-        codes = torch.where(~decided & (codes == KNOWN), 1, codes)
+        codes = torch.where(~decided & (codes == KNOWN), GENERIC, codes)
     codes = compress(codes.expand(shape))
     if this.known is None and other.known is None:
         return Value(codes, None, call.dtype)
@@ -204,6 +207,15 @@ def choose(call: Call, condition: Value, this: Value, other: Value) -> Value:
         values = core(side.values())
         result = of_any_size(result, ~decided & ~(values.abs() < ORDINARY)) if values.is_floating_point() else result
     return result
+
+
+def equal(this: Value, other: Value) -> Tensor | None:
+    """Return where two tensors are the same known number: which of them is chosen makes no difference."""
+    if not (this.any_known and other.any_known):
+        return None
+    left, right, first, second = together(this.codes, other.codes, this.values(), other.values())
+    same = (left == KNOWN) & (right == KNOWN) & (first == second)
+    return same if bool(same.any()) else None
 
 
 def as_value(value: Any, dtype: torch.dtype) -> Value:

@@ -105,6 +105,34 @@ def test_a_known_condition_moves_data():
         assert depgraph.path_lengths(graph, target=name).max() == 0
 
 
+def test_a_choice_between_equal_known_numbers_is_known():
+    flags, table = torch.tensor([True, False, True]), torch.tensor([0.0, 1.0, 2.0]).double()
+    check(
+        lambda c, x: {
+            "equal": torch.where(c, 2.0, 2.0) * x,
+            "tensors": torch.where(c, table, table) * x,
+            "in places": torch.where(c, table, 1.0) * x.sin(),
+            "filled": table.masked_fill(c, 1.0) * x,
+            "by data": torch.where(x > 0, 1.0, 1.0) + table,
+            "shared zero": torch.where(c[:, None], 0.0, table) * x,
+        },
+        *(flags, torch.randn(3)),
+        oracle=changes,
+        draws=40,
+    )
+    graph = check(
+        lambda c: {
+            "in places": torch.where(c, table, 1.0),
+            "zeros": torch.where(c, torch.zeros(3), 0.0),
+            "filled": table.masked_fill(c, 1.0),
+        },
+        flags,
+        oracle=changes,
+        draws=40,
+    )
+    assert graph.dag.nodes - graph.dag.inputs == 4
+
+
 def test_known_zeros_are_not_read():
     keep = torch.tensor([1.0, 0.0, 1.0])
     graph = check(
