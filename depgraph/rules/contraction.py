@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
+from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
-from depgraph.rules.elementwise import tensors_in
 from depgraph.rules.masking import far, of_any_size, shifted
 from depgraph.rules.registry import rule
 from depgraph.rules.values import Value

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
 from depgraph.rules.contraction import arrange
-from depgraph.rules.elementwise import STRETCH, as_value, tensors_in
+from depgraph.rules.elementwise import STRETCH, as_value
 from depgraph.rules.indexing import only
 from depgraph.rules.landing import accumulate, overwrite, spot_of
 from depgraph.rules.masking import ORDINARY, of_any_size

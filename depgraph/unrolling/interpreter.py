@@ -18,9 +18,10 @@ from torch import Tensor, fx
 from depgraph.dag.reach import ancestors
 from depgraph.errors import DepgraphError, TracingError
 from depgraph.rules import registry
-from depgraph.rules.elementwise import elementwise, tensors_in
+from depgraph.rules.arguments import swap, tensors_in
+from depgraph.rules.elementwise import elementwise
 from depgraph.rules.masking import far, of_any_size
-from depgraph.rules.movement import swap, view
+from depgraph.rules.movement import view
 from depgraph.rules.reduction import everything, reduction
 from depgraph.rules.registration import UserRule
 from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known

@@ -150,6 +150,32 @@ def test_known_zeros_are_not_read():
     assert lengths[0].tolist() == [1, -1]
 
 
+def test_an_argument_of_no_weight_is_not_read():
+    ends, zero = torch.tensor([0.0, 1.0, 0.5]).double(), torch.tensor([0.0, 1.0, 2.0]).double()
+    check(
+        lambda x, y, z: {
+            "start": torch.lerp(x, y, 0.0),
+            "end": torch.lerp(x, y, 1.0),
+            "between": torch.lerp(x, y, 0.25),
+            "both ends": torch.lerp(x, y, ends),
+            "known end": torch.lerp(x, zero, ends),
+            "factor": torch.addcmul(x, y, zero),
+            "other factor": torch.addcmul(x, zero, y),
+            "value": torch.addcmul(x, y, z, value=0),
+            "dividend": torch.addcdiv(x, zero, y),
+            "quotient": torch.addcdiv(x, y, z, value=0),
+            "add": torch.add(x, y, alpha=0),
+            "sub": torch.sub(x, y, alpha=0),
+            "rsub": torch.rsub(x, y, alpha=0),
+            "itself": torch.sub(x, x, alpha=0),
+            "power": x**0 + y,
+            "powers": (2 + x.abs()) ** zero,
+            "power of one": torch.ones(3).double() ** y + z,
+        },
+        *(torch.randn(3), torch.randn(3), torch.rand(3) + 1),
+    )
+
+
 def test_flags_that_are_settled():
     off, on = torch.tensor([True, False, False]), torch.tensor([False, True, False])
     check(
