@@ -16,7 +16,7 @@ from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
 from depgraph.rules.masking import ORDINARY, far, of_any_size, shifted
 from depgraph.rules.registry import SIZED, name_of, rule
-from depgraph.rules.settling import DIVISIONS, either, settles, unread
+from depgraph.rules.settling import DIVISIONS, SCALES, either, evaluated, settles, unread
 from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, together
 
 # Operations that carry "an unknown of ordinary size plus this" through: op(a + s, b + t) is op(a, b) plus op(s, t).
@@ -63,8 +63,10 @@ def carry(call: Call, name: str, tensors: list[Value], codes: Tensor, settled: T
     if not call.dtype.is_floating_point or not (far or any(t.known is not None for t in tensors)):
         shifts = False
     values = call.values(codes, everywhere=shifts)
-    if values is not None and name in DIVISIONS and settled is not None:
-        values = torch.where(settled, 0, values)
+    if values is not None and name in SCALES and settled is not None:
+        # What is scaled by an unknown, or divided by it, and known all the same, is what it is beside a 1.
+        ones = [torch.where(t.codes == KNOWN, t.values(), 1).to(t.dtype) for t in tensors]
+        values = torch.where(settled, evaluated(call, call.args, call.kwargs, ones), values).to(values.dtype)
     if values is not None and shifts:
         codes, values = shifted(codes, values)
     result = Value(codes, values, call.dtype)

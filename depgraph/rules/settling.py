@@ -1,6 +1,6 @@
 """Elementwise results that are known, or do not depend on an argument, although not every argument is known.
 
-Settled    a product with a known 0, ``and`` with a known False, a sum with -inf, a power of 0
+Settled    a product with a known 0, ``and`` with a known False, a sum with -inf, a power of 0, -inf times a positive
 Unread     the side of ``lerp`` that has no weight, what is added times 0
 Saturated  what comes out the same wherever in its range an unknown lies that had something very low or high added to
            it: the relu of it, its sign, how it compares
@@ -55,6 +55,9 @@ SETTLED_BY_FIRST: dict[str, Test] = {
 # … by the second only: anything to the power of 0 is 1.
 SETTLED_BY_SECOND: dict[str, Test] = dict.fromkeys(("pow", "float_power"), is_zero)
 
+# An infinity times something positive, or divided by it, stays what it is.
+SCALES = frozenset(("mul", "multiply", *DIVISIONS))
+
 # Operations whose result is exactly 0 where a number low enough was added to their argument.
 VANISHING = frozenset(("exp", "exp2", "sigmoid", "special_expit"))
 # Operations that, far from 0, only rise or only fall with each of their arguments: what they make of both ends of a
@@ -74,6 +77,11 @@ def settles(call: Call, name: str, tensors: list[Value], args: tuple[Any, ...], 
     for arg, tables in zip(args, by_place, strict=False):
         for test in (table[name] for table in tables if name in table):
             masks.append(where_known(arg, test))
+    if name in SCALES:
+        for place, arg in enumerate(args[:2]):
+            other = args[1 - place]
+            if isinstance(other, Value) and other.positive and (place == 0 or name not in DIVISIONS):
+                masks.append(where_known(arg, torch.isinf))
     if name in VANISHING and tensors[0].known is not None and tensors[0].dtype.is_floating_point:
         codes, values = together(tensors[0].codes, tensors[0].values())
         masks.append((codes != KNOWN) & negligible(values, tensors[0].dtype))
