@@ -42,6 +42,7 @@ class Call(Protocol):
 
     op: Any
     args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     meta: Any
 
     @property

@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import Tensor
 
+from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
-from depgraph.rules.elementwise import shifted, tensors_in
-from depgraph.rules.masking import far, of_any_size
+from depgraph.rules.masking import far, of_any_size, shifted
 from depgraph.rules.registry import rule
 from depgraph.rules.values import Value
 

@@ -3,7 +3,7 @@
 Reads: known index      nothing: it moves data
        unknown index    out[i] ← index[i] and everything that the index could pick
        embedding        out[i] ← index[i]; and row index[i] of the table, should the table carry nodes
-       embedding bag    out[b] ← every index of the bag, and the rows that they could pick
+       embedding bag    out[b] ← every index of the bag, and the rows that they pick, or could pick
 
 An index into an axis of length 1 can only be 0 and is not read.
 """
@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from depgraph.rules.arguments import swap
 from depgraph.rules.call import Call, Read
-from depgraph.rules.movement import move, swap
+from depgraph.rules.movement import move
 from depgraph.rules.reduction import everything
 from depgraph.rules.registry import rule
 from depgraph.rules.values import Value, compress, forget, known
@@ -160,25 +161,38 @@ def embedding_renorm(call: Call, table: Value, picks: Value, *_: Any) -> Value:
 @rule("_embedding_bag", "_embedding_bag_forward_only", "embedding_bag", "embedding_bag.padding_idx")
 def embedding_bag(
     call: Call, table: Value, picks: Value, offsets: Value, scale: bool = False, mode: int = 0, sparse: bool = False,
-    weights: Value | None = None, last: bool = False, *_: Any, **kwargs: Any,
+    weights: Value | None = None, last: bool = False, padding: int | None = None, **kwargs: Any,
 ) -> Any:  # fmt: skip
     """Add up the rows picked by each bag of indices, the bags being consecutive stretches of them."""
     weights = kwargs.get("per_sample_weights", weights)
+    padding = kwargs.get("padding_idx", padding)
     count, bags = picks.shape[0], call.shape[0]
-    reads = [Read(table.codes.transpose(0, 1), 1)]
     outside = None
+    reads = []
     if offsets.is_known:
+        # The last bag goes on to the end, whatever is said to be the last offset.
         bounds = torch.cat([offsets.values()[:bags].long(), torch.tensor([count])])
         place = torch.arange(count)
         outside = ((place < bounds[:-1, None]) | (place >= bounds[1:, None])).unsqueeze(1)
-        reads[0] = Read(reads[0].codes, 1, outside.all(-1, keepdim=True))
     else:
         reads.append(Read(offsets.codes, 1))
+    reads.append(Read(table.codes.transpose(0, 1), 1, unpicked(table.shape[0], picks, outside, padding)))
     reads += [Read(t.codes, 1, outside) for t in (picks, weights) if t is not None]
     codes = forget(call.nodes(call.shape, *reads))
     further = call.nodes((), *(Read(t.codes, 1) for t in (picks, offsets)))
     rest = (Value(forget(further).expand(m.shape), None, m.dtype) for m in call.meta[1:])
     return (Value(codes, None, call.dtype), *rest)
+
+
+def unpicked(rows: int, picks: Value, outside: Tensor | None, padding: int | None) -> Tensor | None:
+    """Return, for each bag (axis 0), which rows (the last axis) are not in it; None where that is not known."""
+    if not picks.is_known:
+        return None if outside is None else outside.all(-1, keepdim=True)
+    named = picks.values()[:, None] == torch.arange(rows)
+    if padding is not None and padding >= 0:
+        named[:, padding] = False
+    inside = torch.ones(1, 1, len(named), dtype=torch.bool) if outside is None else ~outside
+    return (inside.double() @ named.double()) == 0
 
 
 @rule(

@@ -16,6 +16,9 @@ from depgraph.rules.values import KNOWN, Value, core, together
 # How much larger than another an ordinary score may be, as an exponent, before masking by addition can no longer be
 # told apart from the scores themselves.
 ORDINARY = 64.0
+# What was added to an unknown settles the unknown's side of things (a maximum, a sign) from here on, if it is no less
+# than twice as large as the unknown. The smallest mask in use is -10000, which bfloat16 rounds.
+DISTANT = 8192.0
 
 
 def negligible(added: Tensor, dtype: torch.dtype) -> Tensor:
@@ -63,6 +66,15 @@ def ordinary(value: Value) -> Tensor:
     codes, known = together(value.codes, value.known)
     unsized = known.isnan() & (codes != KNOWN)
     return torch.where(unsized, 0, known).expand(value.shape) if bool(unsized.any()) else value.known
+
+
+def shifted(codes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Turn unknowns with an infinity added into that infinity."""
+    thin_codes, thin = together(codes, values)
+    infinite = (thin_codes != KNOWN) & thin.isinf()
+    if bool(infinite.any()):
+        codes = torch.where(infinite, KNOWN, thin_codes).expand(codes.shape)
+    return codes, values
 
 
 def masked_out(scores: Value, axis: int) -> Tensor | None:

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.call import Call, Read
-from depgraph.rules.elementwise import shifted, tensors_in
-from depgraph.rules.masking import ordinary
+from depgraph.rules.masking import ordinary, shifted
 from depgraph.rules.registry import rule
 from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, reshape, uniform
 
@@ -232,17 +232,6 @@ def factory(call: Call, *args: Any, **kwargs: Any) -> Value:
 def unspecified(call: Call, *args: Any, **kwargs: Any) -> Value:
     """Make a constant of unknown values: memory as found, or random numbers. Nothing is read."""
     return Value(uniform(1, call.shape), None, call.dtype)
-
-
-def swap(tree: Any, change: Any) -> Any:
-    """Apply a function to every `Value` in nested lists, tuples and dicts of arguments."""
-    if isinstance(tree, Value):
-        return change(tree)
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(swap(item, change) for item in tree)
-    if isinstance(tree, dict):
-        return {key: swap(item, change) for key, item in tree.items()}
-    return tree
 
 
 def cast(value: Value, dtype: torch.dtype) -> Tensor:

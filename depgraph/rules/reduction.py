@@ -3,27 +3,40 @@
 Reads: reduction       out[…] ← in[…, all along the reduced axes]
        cumulative      out[…, t] ← in[…, s ≤ t]
        sort, top-k     out[…, t] ← in[…, all along the axis]: which element comes t-th depends on every one
+
+A known element may settle the result whatever the others are: a product with a known 0 reads nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
-from depgraph.rules.elementwise import outputs, tensors_in
+from depgraph.rules.elementwise import outputs
 from depgraph.rules.masking import far, masked_out, of_any_size
 from depgraph.rules.registry import SIZED, name_of, rule
-from depgraph.rules.values import KNOWN, Value, forget, together, uniform
+from depgraph.rules.settling import is_zero, where_known
+from depgraph.rules.values import KNOWN, Value, compress, core, forget, together, uniform
 
 # Where a number that is lower than another by more than numbers ordinarily differ can never be the result.
 LARGEST = frozenset(("amax", "max", "argmax", "logsumexp", "special_logsumexp"))
 SMALLEST = frozenset(("amin", "min", "argmin"))
-# … whose result is the place of an element.
+# Where one known element settles the result.
+ABSORBED_BY: dict[str, Callable[[Tensor], Tensor]] = {
+    **dict.fromkeys(("prod", "cumprod", "all"), is_zero),
+    "any": lambda v: v != 0,
+    **dict.fromkeys(("sum", "mean", "cumsum"), torch.isinf),
+    **dict.fromkeys(("amax", "logsumexp", "special_logsumexp"), torch.isposinf),
+    "amin": torch.isneginf,
+}
+# Those whose result is the place of an element.
 PICKS = frozenset(("argmax", "argmin", "argsort"))
 
 
@@ -89,13 +102,29 @@ def reduction(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     keep = len(shape) == value.ndim and value.ndim > 0
     gone = masked_out(value, axes[0]) if name_of(call.op) in LARGEST and len(axes) == 1 else None
     dead = None if gone is None else gathered(gone, axes, keep)
+    settled = absorbed(call, value)
+    if settled is not None:
+        settled = gathered(settled, axes, keep)
+        for _ in axes:
+            settled = settled.any(-1)
+        behind = settled[(...,) + (None,) * len(axes)]
+        dead = behind if dead is None else dead | behind
     if name_of(call.op) in PICKS and single(value, axes):
         return call.result(uniform(KNOWN, shape))
     codes = call.nodes(shape, Read(gathered(value.codes, axes, keep), len(axes), dead))
+    if settled is not None:
+        codes = compress(torch.where(settled, KNOWN, codes))
     return sized(call, value, axes, keep, outputs(call, codes, picked(call, single(value, axes))))
 
 
 SIZED.add(reduction)
+
+
+def absorbed(call: Call, value: Value) -> Tensor | None:
+    """Return which elements settle the result of what they are part of; None where there are none."""
+    test = ABSORBED_BY.get(name_of(call.op))
+    found = None if test is None else where_known(value, test)
+    return found if found is not None and bool(core(found).any()) else None
 
 
 def sized(call: Call, value: Value, axes: list[int], keep: bool, result: Any) -> Any:
@@ -141,6 +170,10 @@ def cumulative(call: Call, value: Value, dim: int, **kwargs: Any) -> Any:
     later = torch.ones(size, size, dtype=torch.bool).triu(1)
     later = later.reshape([size if a == axis else 1 for a in range(value.ndim)] + [size])
     first = torch.arange(size).reshape([size if a == axis else 1 for a in range(value.ndim)]) == 0
+    if (settled := absorbed(call, value)) is not None:
+        settled = settled.long().cumsum(axis) > 0
+        codes = call.nodes(value.shape, Read(codes, 1, later | settled.unsqueeze(-1)))
+        return outputs(call, compress(torch.where(settled, KNOWN, codes)))
     return outputs(call, call.nodes(value.shape, Read(codes, 1, later)), picked(call, first))
 
 

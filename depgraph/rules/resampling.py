@@ -1,7 +1,7 @@
 """Resampling on a grid, and pooling by windows that are drawn at random.
 
 Reads: interpolation   out[n, c, t] ← x[n, c, the places whose weight for t is not 0]
-       grid sampling   out[n, c, p] ← grid[n, p, :] and x[n, c, anywhere]
+       grid sampling   out[n, c, p] ← grid[n, p, :] and x[n, c, anywhere]; by a known grid, the places with a weight
        random windows  out[n, c, any] ← x[n, c, anywhere] and what the windows of the channel are drawn from
 """
 
@@ -17,6 +17,9 @@ from depgraph.rules.convolution import stretches
 from depgraph.rules.elementwise import outputs
 from depgraph.rules.registry import rule
 from depgraph.rules.values import Value
+
+# What a weight that would be 0 may come to in double precision.
+ROUNDING = 1e-12
 
 
 @rule("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_lanczos2d_aa")
@@ -34,14 +37,46 @@ def smooth(call: Call, x: Value, size: Any, align_corners: bool, *scales: Any) -
             weights = op(unit, [m, 2], align_corners, *given)[:, 0, :, 0]
         else:
             weights = op(unit.transpose(2, 3).contiguous(), [2, m], align_corners, *given)[:, 0, 0, :]
-        patterns.append(weights.t() != 0)
+        patterns.append(weights.t().abs() > ROUNDING)
     return call.result(call.nodes(call.shape, stretches(x.codes, patterns)[0]))
 
 
 @rule("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")
-def grid_sampler(call: Call, x: Value, grid: Value, *_: Any) -> Value:
+def grid_sampler(call: Call, x: Value, grid: Value, *how: Any) -> Value:
     """Sample every channel where the grid says."""
-    return call.result(call.nodes(call.shape, Read(grid.codes.unsqueeze(1), 1), anywhere(x, x.ndim - 2)))
+    axes = x.ndim - 2
+    if not grid.is_known or not x.codes.numel():
+        return call.result(call.nodes(call.shape, Read(grid.codes.unsqueeze(1), 1), anywhere(x, axes)))
+    place = torch.zeros((*call.shape[:1], *call.shape[2:], 1), dtype=torch.int64)
+    live = torch.ones_like(place, dtype=torch.bool)
+    for axis, size in enumerate(x.shape[2:]):
+        # The last axis of the data comes first in the grid.
+        spots, weighs = taps(grid.values()[..., axes - 1 - axis], size, axis, axes, how)
+        place = (place.unsqueeze(-1) * size + spots.unsqueeze(-2)).flatten(-2)
+        live = (live.unsqueeze(-1) & weighs.unsqueeze(-2)).flatten(-2)
+    codes = x.codes[:, :1] if x.codes.stride(1) == 0 else x.codes
+    example = torch.arange(len(place)).reshape(-1, *(1,) * (place.ndim - 1))
+    found = codes.flatten(2).transpose(1, 2)[example, place].movedim(-1, 1)
+    return call.result(call.nodes(call.shape, Read(found, 1, ~live.unsqueeze(1))))
+
+
+def taps(points: Tensor, size: int, axis: int, axes: int, how: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    """Return, for points along an axis, the places with a weight and which of them are any: both (*points, most).
+
+    The axes are independent: along one, the operator is asked for the weights, the others held at the middle of three.
+    """
+    shape = [size if a == axis else 1 for a in range(axes)]
+    unit = torch.eye(size, dtype=torch.float64).reshape(1, size, *shape)
+    unit = unit.expand(1, size, *[size if a == axis else 3 for a in range(axes)]).contiguous()
+    grid = torch.zeros(1, points.numel(), *(1,) * (axes - 1), axes, dtype=torch.float64)
+    grid[..., axes - 1 - axis] = points.double().reshape(grid.shape[:-1])
+    weights = torch.ops.aten.grid_sampler(unit, grid, *how)[0].reshape(size, *points.shape).movedim(0, -1)
+    # Points computed in single precision are off by about as much.
+    rounding = torch.finfo(torch.float64 if points.dtype == torch.float64 else torch.float32).eps
+    given = weights.abs() > 2 * size * rounding
+    most = max(1, int(given.sum(-1).max()) if points.numel() else 1)
+    weighs, spots = given.int().topk(most, -1)
+    return spots, weighs > 0
 
 
 @rule("fractional_max_pool2d", "fractional_max_pool3d")

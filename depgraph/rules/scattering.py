@@ -15,18 +15,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
 from depgraph.rules.contraction import arrange
-from depgraph.rules.elementwise import as_value
+from depgraph.rules.elementwise import STRETCH, as_value
 from depgraph.rules.indexing import only
+from depgraph.rules.landing import accumulate, overwrite, spot_of
+from depgraph.rules.masking import ORDINARY, of_any_size
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, compress, forget, reshape
+from depgraph.rules.values import KNOWN, Value, compress, core, forget, reshape
 
 # Above this many places, a place is taken to read the whole of a mask and of what it lets in.
 MOST_IN_ORDER = 1 << 14
 
 
-@rule("scatter", "scatter_add", "scatter_reduce")
+@rule("scatter", "scatter_add", "scatter_reduce", sized=True)
 def scatter(call: Call, value: Value, dim: int, picks: Value, source: Any = None, *rest: Any, **kwargs: Any) -> Value:
     """Write or accumulate at indexed places along an axis."""
     if value.ndim == 0:
@@ -43,18 +46,18 @@ def scatter(call: Call, value: Value, dim: int, picks: Value, source: Any = None
         return unknown_result(call, value.shape, *reads)
     places = [along(torch.arange(n), a, picks.ndim).expand(picks.shape) for a, n in enumerate(picks.shape)]
     places[axis] = picks.values()
-    reduces = bool(rest) or "reduce" in kwargs or "add" in name or "reduce" in name
-    return land(call, value, places, data, reduces, kwargs.get("include_self", True))
+    how = "sum" if name == "aten::scatter_add" else kwargs.get("reduce", rest[0] if rest else None)
+    return land(call, value, places, data, how, kwargs.get("include_self", True))
 
 
-@rule("index_add", "index_reduce", "index_copy", "index_fill")
+@rule("index_add", "index_reduce", "index_copy", "index_fill", sized=True)
 def index_into(call: Call, value: Value, dim: int, picks: Value, source: Any, *rest: Any, **kwargs: Any) -> Value:
     """Write or accumulate slices along an axis."""
     if value.ndim == 0:
         return back(call, index_into(call, line(value), 0, line(picks), line(source), *rest, **kwargs))
     if kwargs.get("alpha", 1) == 0:
         return value
-    axis, name = dim % value.ndim, call.op._schema.name
+    axis = dim % value.ndim
     picks = only(line(picks), value.shape[axis])
     shape = torch.Size((*value.shape[:axis], picks.shape[0], *value.shape[axis + 1 :]))
     data = stretch(as_value(source, call.dtype), shape)
@@ -63,19 +66,21 @@ def index_into(call: Call, value: Value, dim: int, picks: Value, source: Any, *r
         return unknown_result(call, value.shape, *reads)
     places = [along(torch.arange(n), a, value.ndim).expand(shape) for a, n in enumerate(shape)]
     places[axis] = along(picks.values(), axis, value.ndim).expand(shape)
-    return land(call, value, places, data, "add" in name or "reduce" in name, kwargs.get("include_self", True))
+    how = "sum" if call.op._schema.name == "aten::index_add" else rest[0] if rest else None
+    result = land(call, value, places, scaled(data, kwargs.get("alpha", 1)), how, kwargs.get("include_self", True))
+    return of_any_size(result) if abs(kwargs.get("alpha", 1)) > STRETCH else result
 
 
-@rule("put")
+@rule("put", sized=True)
 def put(call: Call, value: Value, picks: Value, source: Value, accumulate: bool = False) -> Value:
     """Write or accumulate at places of the flattened tensor."""
     picks, data = only(line(picks), value.codes.numel()), line(source)
     if not picks.is_known:
         return unknown_result(call, value.shape, Read(value.codes), Read(picks.codes, 1), Read(data.codes, 1))
-    return back(call, land(call, line(value), [picks.values()], data, accumulate))
+    return back(call, land(call, line(value), [picks.values()], data, "sum" if accumulate else None))
 
 
-@rule("index_put", "_unsafe_index_put")
+@rule("index_put", "_unsafe_index_put", sized=True)
 def index_put(call: Call, value: Value, indices: list[Value | None], source: Value, accumulate: bool = False) -> Value:
     """Write or accumulate by advanced indexing."""
     given = [i for i in indices if i is not None]
@@ -92,16 +97,20 @@ def index_put(call: Call, value: Value, indices: list[Value | None], source: Val
     spots = number[tuple(slice(None) if i is None else i.values() for i in indices)]
     if not value.ndim:
         return stretch(source, value.shape)
-    return land(call, value, list(torch.unravel_index(spots, value.shape)), stretch(source, spots.shape), accumulate)
+    how = "sum" if accumulate else None
+    return land(call, value, list(torch.unravel_index(spots, value.shape)), stretch(source, spots.shape), how)
 
 
-@rule("masked_scatter")
+@rule("masked_scatter", sized=True)
 def masked_scatter(call: Call, value: Value, mask: Value, source: Value) -> Value:
     """Fill in the source's elements, in order, where the mask is True."""
     value, mask = stretch(value, call.shape), stretch(mask, call.shape)
     if mask.is_known:
-        codes = value.codes.masked_scatter(mask.values(), source.codes.contiguous())
-        return Value(compress(forget(codes)), None, call.dtype)
+        codes, values = (
+            base.masked_scatter(mask.values(), given.contiguous())
+            for base, given in ((value.codes, source.codes), (value.values(), source.values().to(call.dtype)))
+        )
+        return Value(compress(codes), None if value.known is None and source.known is None else values, call.dtype)
     # Along trailing axes that the mask does not tell apart, whole rows of the source are let in.
     behind = 0
     while (
@@ -175,42 +184,26 @@ def place(call: Call, value: Value, indices: list[Value | None], source: Value) 
     return unknown_result(call, value.shape, Read(value.codes), Read(codes, 1, dead), *read)
 
 
-def land(call: Call, value: Value, places: list[Tensor], data: Value, reduces: bool, keeps: bool = True) -> Value:
-    """Write or accumulate data at known places, given as one index tensor an axis."""
-    shape = value.shape
-    flat = torch.zeros_like(places[0])
-    for axis, spot in enumerate(places):
-        flat = flat * shape[axis] + torch.where(spot < 0, spot + shape[axis], spot)
-    flat, codes = flat.reshape(-1), data.codes.expand(places[0].shape).reshape(-1)
-    hit = torch.zeros(math.prod(shape), dtype=torch.bool)
-    hit[flat] = True
-    if not reduces:
-        # Written one after the other: the last one stands.
-        result = value.codes.reshape(-1).clone()
-        result[flat] = codes
-        values = None
-        if value.known is not None or data.known is not None or data.any_known:
-            values = value.values().to(call.dtype).reshape(-1).clone()
-            values[flat] = data.values().to(call.dtype).expand(places[0].shape).reshape(-1)
-            values = values.reshape(shape)
-        return Value(compress(result.reshape(shape)), values, call.dtype)
-    order = torch.argsort(flat, stable=True)
-    counts = torch.bincount(flat, minlength=math.prod(shape))
-    width = int(counts.max()) if len(flat) else 0
-    rank = torch.arange(len(flat)) - (counts.cumsum(0) - counts)[flat[order]]
-    table = torch.zeros(math.prod(shape), max(1, width), dtype=torch.int64)
-    table[flat[order], rank] = codes[order]
-    own = value.codes if keeps else torch.where(hit.reshape(shape), KNOWN, value.codes)
-    zero = value.zero if keeps and "add" in call.op._schema.name else None
-    mixed = call.nodes(shape, Read(own, 0, zero), Read(table.reshape(*shape, -1), 1))
-    # Where nothing lands, the element stays what it was.
-    result = torch.where(hit.reshape(shape), torch.where(mixed == KNOWN, 1, mixed), value.codes)
-    return Value(compress(result), value.known, call.dtype)
+def land(call: Call, value: Value, places: list[Tensor], data: Value, how: str | None, keeps: bool = True) -> Value:
+    """Write, or accumulate in the given way, data at known places, given as one index tensor an axis."""
+    spots = spot_of(places, value.shape)
+    data = line(stretch(data, places[0].shape))
+    if how is None:
+        return overwrite(call, value, spots, data)
+    return accumulate(call, value, spots, data, how, keeps)
 
 
 def unknown_result(call: Call, shape: Sequence[int], *reads: Read) -> Value:
-    """Make nodes; constants of which nothing is known are generic."""
-    return Value(forget(call.nodes(shape, *reads)), None, call.dtype)
+    """Make nodes; constants of which nothing is known are generic, and as large as what may be found in their place."""
+    result = Value(forget(call.nodes(shape, *reads)), None, call.dtype)
+    floats = [t for t in tensors_in(call.args, {}) if t.known is not None and t.dtype.is_floating_point]
+    large = any(bool((~(core(t.values()).abs() < ORDINARY)).any()) for t in floats)
+    return of_any_size(result) if large else result
+
+
+def scaled(value: Value, factor: Any) -> Value:
+    """Scale what is known of a tensor."""
+    return value if factor == 1 or value.known is None else value.over(value.codes, value.known * factor)
 
 
 def line(value: Any) -> Any:

@@ -37,11 +37,14 @@ class Value:
         size (a mask of -1e9 on top of a score), NaN where the unknown may be of any size. None stands for zeros.
     dtype : torch.dtype
         Of the tensor itself.
+    positive : bool
+        Whether what is unknown of it is certain to be positive, see `depgraph.rules.signs`.
     """
 
     codes: Tensor
     known: Tensor | None
     dtype: torch.dtype
+    positive: bool = False
 
     @property
     def shape(self) -> torch.Size:

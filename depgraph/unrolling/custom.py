@@ -10,7 +10,7 @@ from torch import Tensor
 
 from depgraph.errors import TracingError
 from depgraph.rules import registry
-from depgraph.rules.elementwise import tensors_in
+from depgraph.rules.arguments import tensors_in
 from depgraph.rules.reduction import everything
 from depgraph.rules.registration import UserRule
 from depgraph.rules.values import FIRST, Value, core

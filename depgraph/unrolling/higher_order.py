@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, fx
 
+from depgraph.rules.arguments import swap
 from depgraph.rules.elementwise import choose
-from depgraph.rules.movement import swap
 from depgraph.rules.reduction import everything
 from depgraph.rules.values import Value, compress
 from depgraph.unrolling.builder import Label

@@ -18,11 +18,13 @@ from torch import Tensor, fx
 from depgraph.dag.reach import ancestors
 from depgraph.errors import DepgraphError, TracingError
 from depgraph.rules import registry
-from depgraph.rules.elementwise import elementwise, tensors_in
+from depgraph.rules.arguments import swap, tensors_in
+from depgraph.rules.elementwise import elementwise
 from depgraph.rules.masking import far, of_any_size
-from depgraph.rules.movement import swap, view
+from depgraph.rules.movement import view
 from depgraph.rules.reduction import everything, reduction
 from depgraph.rules.registration import UserRule
+from depgraph.rules.signs import signed
 from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known
 from depgraph.unrolling.builder import Builder, Label
 from depgraph.unrolling.custom import follow_rule
@@ -144,7 +146,8 @@ class Interpreter:
             try:
                 result = way(call, *args, **kwargs)
                 check_shapes(op, result, meta)
-                return result if way in registry.SIZED or way == self.opened else unsized(result, tensors, first)
+                result = result if way in registry.SIZED or way == self.opened else unsized(result, tensors, first)
+                return signed(op, args, kwargs, result)
             except NotKnownError as reason:
                 call.warn(f"{label.name} is taken to read everything it is given: {reason}, and they are not known")
                 break

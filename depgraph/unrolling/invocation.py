@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.call import Read
-from depgraph.rules.elementwise import tensors_in
 from depgraph.rules.masking import ordinary
-from depgraph.rules.movement import swap
 from depgraph.rules.registry import is_custom
 from depgraph.rules.values import KNOWN, Value, core, forget, together
 from depgraph.unrolling.builder import Label

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.call import Read
-from depgraph.rules.elementwise import tensors_in
 from depgraph.rules.masking import far, of_any_size
-from depgraph.rules.movement import swap
 from depgraph.rules.registry import name_of
 from depgraph.rules.values import FIRST, KNOWN, Value, forget, reshape, together
 from depgraph.unrolling.builder import Label

@@ -105,6 +105,34 @@ def test_a_known_condition_moves_data():
         assert depgraph.path_lengths(graph, target=name).max() == 0
 
 
+def test_a_choice_between_equal_known_numbers_is_known():
+    flags, table = torch.tensor([True, False, True]), torch.tensor([0.0, 1.0, 2.0]).double()
+    check(
+        lambda c, x: {
+            "equal": torch.where(c, 2.0, 2.0) * x,
+            "tensors": torch.where(c, table, table) * x,
+            "in places": torch.where(c, table, 1.0) * x.sin(),
+            "filled": table.masked_fill(c, 1.0) * x,
+            "by data": torch.where(x > 0, 1.0, 1.0) + table,
+            "shared zero": torch.where(c[:, None], 0.0, table) * x,
+        },
+        *(flags, torch.randn(3)),
+        oracle=changes,
+        draws=40,
+    )
+    graph = check(
+        lambda c: {
+            "in places": torch.where(c, table, 1.0),
+            "zeros": torch.where(c, torch.zeros(3), 0.0),
+            "filled": table.masked_fill(c, 1.0),
+        },
+        flags,
+        oracle=changes,
+        draws=40,
+    )
+    assert graph.dag.nodes - graph.dag.inputs == 4
+
+
 def test_known_zeros_are_not_read():
     keep = torch.tensor([1.0, 0.0, 1.0])
     graph = check(
@@ -120,6 +148,32 @@ def test_known_zeros_are_not_read():
     )
     lengths = depgraph.path_lengths(graph, 0, ("output.product", [(0, 0), (0, 1)]))
     assert lengths[0].tolist() == [1, -1]
+
+
+def test_an_argument_of_no_weight_is_not_read():
+    ends, zero = torch.tensor([0.0, 1.0, 0.5]).double(), torch.tensor([0.0, 1.0, 2.0]).double()
+    check(
+        lambda x, y, z: {
+            "start": torch.lerp(x, y, 0.0),
+            "end": torch.lerp(x, y, 1.0),
+            "between": torch.lerp(x, y, 0.25),
+            "both ends": torch.lerp(x, y, ends),
+            "known end": torch.lerp(x, zero, ends),
+            "factor": torch.addcmul(x, y, zero),
+            "other factor": torch.addcmul(x, zero, y),
+            "value": torch.addcmul(x, y, z, value=0),
+            "dividend": torch.addcdiv(x, zero, y),
+            "quotient": torch.addcdiv(x, y, z, value=0),
+            "add": torch.add(x, y, alpha=0),
+            "sub": torch.sub(x, y, alpha=0),
+            "rsub": torch.rsub(x, y, alpha=0),
+            "itself": torch.sub(x, x, alpha=0),
+            "power": x**0 + y,
+            "powers": (2 + x.abs()) ** zero,
+            "power of one": torch.ones(3).double() ** y + z,
+        },
+        *(torch.randn(3), torch.randn(3), torch.rand(3) + 1),
+    )
 
 
 def test_flags_that_are_settled():

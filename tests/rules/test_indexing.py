@@ -119,3 +119,19 @@ def test_masks_that_decide_a_shape(known):
     found = depgraph.path_lengths(graph)[:, 0]
     assert found.tolist() == ([1, -1, 1] if known else [1, 1, 1]) or (found[[0, 2]] > 0).all()
     assert (found[1] < 0) == known
+
+
+def test_a_bag_of_known_indices_reads_the_rows_in_it():
+    ids, offsets = torch.tensor([0, 2, 2, 1, 4]), torch.tensor([0, 2, 2])
+    check(
+        lambda t, w: {
+            "sum": F.embedding_bag(ids, t, offsets, mode="sum"),
+            "mean": F.embedding_bag(ids, t, offsets, mode="mean"),
+            "padding": F.embedding_bag(ids, t, offsets, mode="sum", padding_idx=2),
+            "to the last": F.embedding_bag(ids, t, torch.tensor([0, 2, 4]), mode="sum", include_last_offset=True),
+            "weighted": F.embedding_bag(ids, t, offsets, mode="sum", per_sample_weights=w),
+            "two axes": F.embedding_bag(ids[:4].reshape(2, 2), t, mode="sum"),
+        },
+        *(R(5, 2), R(5)),
+    )
+    check(lambda t: F.embedding_bag(ids, t, offsets, mode="max"), R(5, 2), draws=30)

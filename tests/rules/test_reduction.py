@@ -6,6 +6,8 @@ import torch
 import depgraph
 from tests.jacobian import Apply, changes, check
 
+INF = float("inf")
+
 
 def test_smooth_reductions():
     graph = check(
@@ -102,3 +104,31 @@ def test_a_maximum_over_known_numbers_reads_nothing():
     graph = depgraph.trace(Apply(lambda x: x[:, table.argmax(1)]), (torch.randn(1, 2),), positions={0: 1, "output": 1})
     assert graph.dag.nodes == 2
     assert depgraph.path_lengths(graph).tolist() == [[-1, 0], [0, -1]]
+
+
+def test_a_known_element_may_settle_the_result():
+    low, flags = torch.tensor([[1.0, 0.0, -INF], [1.0, 2.0, 3.0]]).double(), torch.tensor([True, False])
+
+    def beside(x):
+        return torch.cat([x, low], 1)
+
+    check(
+        lambda x, c: {
+            "prod": beside(x)[:, :5].prod(1),
+            "prod of all": (x[:, :2] * low[:, :2]).prod(),
+            "prod along": (x[:, :2] * low[:, :2]).prod(0),
+            "cumprod": torch.cat([x, low[:, :2], x], 1).cumprod(1),
+            "sum": beside(x).sum(1),
+            "mean": beside(x).mean(),
+            "cumsum": beside(x).flip(1).cumsum(1),
+            "amax": (-beside(x)).amax(1, keepdim=True),
+            "amin": beside(x).amin(1),
+            "logsumexp": (-beside(x)).logsumexp(1),
+            "any": torch.stack([x[:, 0] > 0, c, flags]).any(0) * 1.0,
+            "all": torch.stack([x[:, 0] > 0, c, flags]).all(0) * 1.0,
+            "all of them": (torch.stack([x[:, 0] > 0, flags]).all() * 2.0).sin(),
+        },
+        *(torch.randn(2, 3), torch.tensor([True, True])),
+        oracle=changes,
+        draws=60,
+    )

@@ -1,8 +1,12 @@
 """Writes: by known indices they move data, by unknown ones every place may be written to."""
 
+from itertools import product
+
+import pytest
 import torch
 
-from tests.jacobian import changes, check
+import depgraph
+from tests.jacobian import Apply, changes, check
 
 R = torch.randn
 MANY = 50
@@ -65,6 +69,77 @@ def test_accumulation_by_known_indices():
         },
         *(R(3, 2), R(3, 2)),
     )
+
+
+SEGMENTS = torch.tensor([0, 0, 1, 1])
+BOTH = [[True, False], [True, False], [False, True], [False, True]]
+INF = float("inf")
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+def test_accumulation_onto_a_known_base():
+    def onto(x, how, base, include):
+        whole = x.new_full((2,), base)
+        return [
+            whole.index_reduce(0, SEGMENTS, x, how, include_self=include) + 1,
+            whole.scatter_reduce(0, SEGMENTS, x, how, include_self=include).neg(),
+        ]
+
+    cases = list(product(("amax", "amin", "prod", "mean"), (-INF, -1e9, 0.0, 1.0, 1e9, INF), (True, False)))
+    graph = depgraph.trace(
+        Apply(lambda x: [part for case in cases for part in onto(x, *case)]),
+        (torch.randn(4),),
+        positions={0: 0} | {f"output.{k}": 0 for k in range(2 * len(cases))},
+    )
+    for number, name in enumerate(graph.outputs):
+        how, base, include = cases[number // 2]
+        settled = {"amax": base >= 1e9, "amin": base <= -1e9, "prod": base == 0, "mean": abs(base) == INF}[how]
+        expected = [[False] * 2] * 4 if settled and include else BOTH
+        assert (depgraph.path_lengths(graph, target=name) >= 0).tolist() == expected, cases[number // 2]
+
+
+def test_what_was_added_is_accumulated():
+    low, third = torch.tensor([0.0, -1e9, -1e9, -1e9]).double(), torch.tensor([0, 0, 1, 2])
+    check(
+        lambda x: {
+            # Something low beside something else is not the largest.
+            "largest": x.new_full((3,), -INF).scatter_reduce(0, third, x + low, "amax") * 2,
+            "sum": x.new_full((2,), -1e9).index_add(0, SEGMENTS, x).exp(),
+            "of low ones": x.new_zeros(3).index_add(0, third, x + low).exp(),
+            "sum with known ones": (x.index_add(0, SEGMENTS, low) + low.flip(0)).exp(),
+            "scaled": x.new_zeros(2).index_add(0, SEGMENTS, x.detach() * 0 - 1.0, alpha=1e9) + x[0],
+            "product": (x.new_full((2,), 1e9).scatter_reduce(0, SEGMENTS, x, "prod") - 1e9).sigmoid() * 0 + x[0],
+            "nothing landed": (x.new_full((3,), -INF).scatter_reduce(0, SEGMENTS, x, "amax") + 1).exp(),
+        },
+        R(4),
+        draws=40,
+    )
+
+
+def test_what_may_be_found_in_the_place_of_a_result_decides_its_size():
+    def kept(x, i):
+        best = x.new_full((4,), -1e9).scatter(0, i, x[:2])
+        return (best + torch.tensor([0.0, 0.0, -1e9, -1e9]).double()).softmax(0)
+
+    check(kept, R(4), torch.tensor([0, 3]), exact=False, draws=MANY)
+
+
+def test_softmax_over_segments():
+    target = torch.tensor([0, 0, 1, 1, 1, 2])
+
+    def weights(scores):
+        most = scores.new_full((3,), -INF).scatter_reduce(0, target, scores, "amax")
+        raised = (scores - most[target]).exp()
+        return raised / scores.new_zeros(3).index_add(0, target, raised)[target]
+
+    check(
+        lambda x, y: {"weights": weights(x) * y, "messages": y.new_zeros(3).index_add(0, target, weights(x) * y)},
+        *(R(6), R(6)),
+        exact=False,  # what is alone is 1
+        draws=30,
+    )
+    graph = depgraph.trace(Apply(weights), (R(6),), positions={0: 0, "output": 0})
+    assert ((depgraph.path_lengths(graph) >= 0) == (target[:, None] == target).numpy()).all()
 
 
 def test_writes_by_unknown_indices():
