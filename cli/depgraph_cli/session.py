@@ -37,6 +37,7 @@ def traced(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
         from depgraph_cli.loading.diagnosis import why_it_fails
 
         loaded = load(request)
+        gc.freeze()
         step("Tracing")
         try:
             graph = depgraph.trace(
@@ -59,11 +60,12 @@ def traced(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
 def _seldom_collected() -> Iterator[None]:
     """Look for garbage less often: nearly all that importing and exporting make stays, and looking takes an eighth."""
     before = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 100)
+    gc.set_threshold(500_000, 100, 100)
     try:
         yield
     finally:
         gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 @contextlib.contextmanager
