@@ -7,41 +7,24 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
 
 import depgraph
-from tests.oracles.models import (
-    CAUSAL,
-    Attentions,
-    CausalAttention,
-    D,
-    EagerAttention,
-    Generation,
-    SelfAttention,
-    lower,
-)
+from tests.gallery.files import traced
+from tests.oracles.models import CAUSAL, CausalAttention, CausalEncoder, lower
+from tests.oracles.pairs import distance, every, past, reached
+from tests.oracles.stacks import layers_to_connect, per_layer
+
+# Sizes of which no answer depends: as small as they can be.
+NARROW = {"width": 4, "heads": 2, "feedforward": 4}
 
 
-def spread(n):
-    """Return |j - i| for all pairs."""
-    return abs(np.arange(n)[None, :] - np.arange(n)[:, None])
+def words(n):
+    return torch.randn(1, n, 4)
 
 
-def per_layer(graph):
-    """Yield, for each output in turn, which input position (row) reaches which output position (column)."""
-    for name in graph.outputs:
-        yield depgraph.path_lengths(graph, target=name) >= 0
-
-
-def layers_to_connect_all(graph):
-    """Return the number of the first layer of which every position has read every input position."""
-    return next(k for k, reached in enumerate(per_layer(graph), 1) if reached.all())
-
-
-@pytest.mark.parametrize("n", [1, 5, 64])
+@pytest.mark.parametrize("n", [1, 64])
 def test_fused_attention_between_projections(n):
-    graph = depgraph.trace(SelfAttention().eval(), (torch.randn(2, n, D),))
+    graph = traced("self_attention", n)
     found = depgraph.parallelism(graph)
     assert (found.work, found.span) == (5 * n, 3)
     assert depgraph.critical_path(graph).length == 3
@@ -50,129 +33,118 @@ def test_fused_attention_between_projections(n):
     assert (found.width, found.width_is_exact) == (3 * n, True)
 
 
-def encoder(layers, d=D):
-    layer = nn.TransformerEncoderLayer(d, 2, 2 * d, batch_first=True)
-    return nn.TransformerEncoder(layer, layers).eval()
+def encoder_lengths(n, layers):
+    """Return 4 a layer along the sums, and 3 more where attention has to be passed once."""
+    return np.where(distance(n) == 0, 4 * layers, 7 + 4 * (layers - 1))
 
 
-@pytest.mark.parametrize(("n", "layers"), [(3, 1), (6, 3), (100, 2)])
+@pytest.mark.parametrize(("n", "layers"), [(6, 3), (100, 2)])
 def test_transformer_encoder(n, layers):
-    graph = depgraph.trace(encoder(layers), (torch.randn(2, n, D),))
+    graph = traced("transformer_encoder", n, words(n), **NARROW, layers=layers)
     found = depgraph.parallelism(graph)
     assert (found.work, found.span) == (10 * n * layers, 10 * layers)
-    expected = np.where(spread(n) == 0, 4 * layers, 7 + 4 * (layers - 1))
-    assert np.array_equal(depgraph.path_lengths(graph), expected)
+    lengths = depgraph.path_lengths(graph)
+    assert np.array_equal(lengths, encoder_lengths(n, layers))
     if (n, layers) == (100, 2):
-        assert (found.work, found.span, expected.min(), expected.max()) == (2000, 20, 8, 11)
+        assert (found.work, found.span, lengths.min(), lengths.max()) == (2000, 20, 8, 11)
 
 
-class CausalEncoder(nn.Module):
-    def __init__(self, layers, form):
-        super().__init__()
-        self.encoder, self.form = encoder(layers), form
-
-    def forward(self, x):
-        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
-        if self.form == "bool":
-            mask = mask < 0
-        return self.encoder(x, mask=mask, is_causal=True if self.form == "is_causal" else None)
-
-
-@pytest.mark.parametrize("form", ["bool", "float", "is_causal"])
 @pytest.mark.parametrize(("n", "layers"), [(5, 1), (9, 2)])
-def test_causal_transformer_encoder(n, layers, form):
-    graph = depgraph.trace(CausalEncoder(layers, form).eval(), (torch.randn(2, n, D),))
+def test_causal_transformer_encoder(n, layers):
+    graph = depgraph.trace(CausalEncoder(layers).eval(), (words(n),))
     found = depgraph.parallelism(graph)
-    assert (found.work, found.span) == (10 * n * layers, 10 * layers)
-    expected = np.where(spread(n) == 0, 4 * layers, 7 + 4 * (layers - 1))
-    expected[np.tril_indices(n, -1)] = -1
-    assert np.array_equal(depgraph.path_lengths(graph), expected)
+    assert (found.work, found.span) == (len(graph.outputs) * 10 * n * layers, 10 * layers)
+    for output in graph.outputs:
+        lengths = depgraph.path_lengths(graph, target=output)
+        assert np.array_equal(lengths, np.where(past(n), encoder_lengths(n, layers), -1))
 
 
-@pytest.mark.parametrize("form", CAUSAL)
-@pytest.mark.parametrize(("origin", "n"), [("forward", 2), ("buffer", 7), ("argument", 5)])
-def test_a_causal_mask_is_one_however_it_is_given(form, n, origin):
-    model = CausalAttention(form, n if origin == "buffer" else None).eval()
-    args = (torch.randn(2, n, D), *([lower(n)] if origin == "argument" else []))
-    graph = depgraph.trace(model, args)
-    assert np.array_equal(depgraph.path_lengths(graph) >= 0, np.triu(np.ones((n, n), bool)))
-    if origin == "argument" and form != "is_causal":
-        assert graph.warnings == ["x: tracked along axis 1 (inferred)", HELD]
+@pytest.mark.parametrize("n", [2, 8])
+def test_causal_attention_costs_what_full_attention_does(n):
+    graph = traced("causal_attention", n)
+    # The first position has one key left: nobody reads the query there.
+    assert depgraph.critical_path(graph).length == 3
+    assert depgraph.parallelism(graph).work == 5 * n
+    assert np.array_equal(depgraph.path_lengths(graph), np.where(past(n), 3, -1))
 
 
 HELD = "mask: boolean and not tracked, so held at its example value"
 
 
-@pytest.mark.parametrize("form", ["bool mask", "-inf mask", "is_causal"])
-@pytest.mark.parametrize("n", [2, 8])
-def test_fused_causal_attention_costs_what_full_attention_does(form, n):
-    graph = depgraph.trace(CausalAttention(form).eval(), (torch.randn(2, n, D),))
-    # The first position has one key left: nobody reads the query there.
-    assert depgraph.critical_path(graph).length == 3
-    assert depgraph.parallelism(graph).work == 5 * n
-    lengths = depgraph.path_lengths(graph)
-    assert set(lengths[lengths >= 0].tolist()) == {3}
+@pytest.mark.parametrize(("origin", "n"), [("forward", 2), ("buffer", 7), ("argument", 5)])
+def test_a_causal_mask_is_one_however_it_is_given(n, origin):
+    model = CausalAttention(n if origin == "buffer" else None).eval()
+    args = (words(n), *([lower(n)] if origin == "argument" else []))
+    graph = depgraph.trace(model, args)
+    for form, output in zip(CAUSAL, graph.outputs, strict=True):
+        # Value, weighted sum, output, be the weights one operation or many.
+        assert np.array_equal(depgraph.path_lengths(graph, target=output), np.where(past(n), 3, -1)), form
+    if origin == "argument":
+        assert graph.warnings == ["x: tracked along axis 1 (inferred)", HELD]
 
 
-def window(n, behind, ahead=0):
-    offset = torch.arange(n)[:, None] - torch.arange(n)[None, :]
-    return (offset <= behind) & (-offset <= ahead)
+@pytest.mark.parametrize(("width", "layers", "reads"), [(8, 3, 22), (4, 5, 16)])
+def test_causal_window(width, layers, reads):
+    n = reads + 5
+    found = per_layer("window_attention", words(n), **NARROW, layers=layers, window=width)
+    last = [layer[:, -1].sum() for layer in found]
+    assert last == [seen(width, number) for number in range(1, layers + 1)]
+    assert last[-1] == reads
+    # Mistral (Jiang et al. 2023), of which the paper has the round 32 × 4,096 = 131,072.
+    assert seen(4096, 32) == 131_041
 
 
-@pytest.mark.parametrize(("width", "layers"), [(8, 3), (4, 5)])
-def test_causal_window(width, layers):
-    reach = layers * (width - 1) + 1
-    n = reach + 5
-    graph = depgraph.trace(Attentions(window(n, width - 1), layers), (torch.randn(1, n, D),))
-    for layer, reached in enumerate(per_layer(graph), 1):
-        assert reached[:, -1].sum() == layer * (width - 1) + 1
-    assert reached[:, -1].sum() == reach
-    assert (width, layers, reach) in {(8, 3, 22), (4, 5, 16)}
+def seen(width, layers):
+    """Return what the last position reads through layers of a window."""
+    return layers * (width - 1) + 1
 
 
-def test_thirty_two_windows():
-    # Mistral (Jiang et al. 2023): 32 layers of a window of 4,096 read 131,041 tokens; here the window is 1/512 of that.
-    width, layers = 8, 32
-    n = layers * (width - 1) + 10
-    graph = depgraph.trace(Attentions(window(n, width - 1), layers), (torch.randn(1, n, D),))
-    last = depgraph.path_lengths(graph, target=(f"output.{layers - 1}", n - 1))
-    assert (last >= 0).sum() == layers * (width - 1) + 1 == 225
-    assert 32 * (4096 - 1) + 1 == 131_041
+def neighbours(n, r, layers, tokens=0):
+    """Return by how many layers all pairs are connected, of which each reads r positions and the global tokens."""
+    sizes = {"window": r - 1, "global_tokens": tokens, "layers": layers}
+    return layers_to_connect(every(n), "global_attention", words(n), **NARROW, **sizes)
 
 
-@pytest.mark.parametrize(("n", "r", "layers"), [(65, 5, 32), (65, 17, 8), (10, 3, 9)])
+@pytest.mark.parametrize(("n", "r", "layers"), [(65, 5, 32), (65, 17, 8)])
 def test_restricted_attention(n, r, layers):
-    graph = depgraph.trace(Attentions(window(n, r // 2, r // 2), layers + 1), (torch.randn(1, n, D),))
-    assert layers_to_connect_all(graph) == layers == ceil(2 * (n - 1) / (r - 1))
+    assert neighbours(n, r, layers) == layers == ceil(2 * (n - 1) / (r - 1))
 
 
 @pytest.mark.parametrize(("n", "without"), [(16, 8), (64, 32)])
 def test_one_global_token(n, without):
-    mask = window(n, 2, 2)
-    graph = depgraph.trace(Attentions(mask, without), (torch.randn(1, n, D),))
-    assert layers_to_connect_all(graph) == without
-    mask[0], mask[:, 0] = True, True
-    graph = depgraph.trace(Attentions(mask, 3), (torch.randn(1, n, D),))
-    assert layers_to_connect_all(graph) == 2
+    assert neighbours(n, 5, without) == without
+    assert neighbours(n, 5, 2, tokens=1) == 2
 
 
-@pytest.mark.parametrize(("n", "m"), [(4, 4), (6, 9)])
-def test_every_score_is_a_node(n, m):
-    args = torch.randn(1, n, D), torch.randn(1, m, D), torch.randn(1, m, D)
-    graph = depgraph.trace(EagerAttention(), args, positions={"q": 1, "k": 1, "v": 1})
+@pytest.mark.parametrize("n", [4, 9])
+def test_every_score_is_a_node(n):
+    graph = traced("self_attention_eager", n)
     ops = Counter((operation.name, operation.stop - operation.start) for operation in graph.operations)
-    assert ops == {("matmul", n * m): 1, ("softmax", n): 1, ("matmul", n): 1}
-    assert depgraph.parallelism(graph).span == 3
+    # Projections, scores and their scaling, a softmax a row, weighted sums.
+    assert ops == {
+        ("linear", n): 4, ("matmul", n * n): 1, ("div", n * n): 1, ("softmax", n): 1, ("matmul", n): 1,
+    }  # fmt: skip
+    found = depgraph.parallelism(graph)
+    assert (found.work, found.span) == (2 * n * n + 6 * n, 6)
+    # The longest way is along the scores, the shortest along the values: projection, weighted sum, output.
+    assert (depgraph.path_lengths(graph) == 3).all()
 
 
 @pytest.mark.parametrize("n", [5, 40])
 def test_table_of_vaswani_et_al(n):
-    x = torch.randn(1, n, D)
-    attention = depgraph.trace(Attentions(torch.ones(n, n, dtype=torch.bool), 1), (x,))
-    recurrence = depgraph.trace(nn.RNN(D, D, batch_first=True), (x,))
-    for graph, steps, longest in [(attention, 1, 1), (recurrence, n, n)]:
-        assert depgraph.critical_path(graph).length == steps
-        assert depgraph.path_lengths(graph).max() == longest
+    def attention(node):
+        return node.op == "scaled_dot_product_attention"
+
+    for graph, weight, steps, longest in [
+        (traced("self_attention", n), attention, 1, 1),
+        (traced("rnn", n, hidden=3), "ops", n, n),
+        # To connect all takes n / k contiguous layers and logₖ n dilated ones: test_convolution.py.
+        (traced("cnn", n, channels=1, layers=1), "contractions", 1, 1),
+        # Here it takes n / r layers: above.
+        (traced("global_attention", n, global_tokens=0, layers=1), attention, 1, 1),
+    ]:
+        assert depgraph.critical_path(graph, weight).length == steps
+        assert depgraph.path_lengths(graph, weight=weight).max() == longest
 
 
 def generation(n, layers):
@@ -195,36 +167,34 @@ def test_generation_as_a_dag(n, layers, steps):
     assert depgraph.critical_path(generation(n, layers)).length == steps == n * (layers + 1)
 
 
-@pytest.mark.parametrize("n", [2, 5])
-def test_generation_is_a_chain(n):
-    graph = depgraph.trace(Generation(n).eval(), (torch.tensor([3]),))
-    # Embedding; query, key or value; attention; output; head; argmax.
-    assert depgraph.critical_path(graph).length == 6 * n
-    found = depgraph.critical_path(graph).nodes
-    assert [node.op for node in found[:6]] == [
-        "embedding", "linear", "scaled_dot_product_attention", "linear", "linear", "argmax",
-    ]  # fmt: skip
+# A layer: norm, projection, attention, output, sum; norm, linear, gelu, linear, sum. The logits: norm, linear.
+LAYER = [
+    *("layer_norm", "linear", "scaled_dot_product_attention", "linear", "add"),
+    *("layer_norm", "linear", "gelu", "linear", "add"),
+]
+LOGITS = ["layer_norm", "linear"]
 
 
-def test_training_is_parallel():
-    lengths = [
-        depgraph.critical_path(depgraph.trace(CausalAttention("is_causal"), (torch.randn(1, n, D),))).length
-        for n in (3, 9, 27)
-    ]
-    assert lengths == [3, 3, 3]
+@pytest.mark.parametrize(("layers", "prompt", "steps"), [(1, 1, 1), (1, 4, 1), (1, 4, 3), (2, 2, 1), (2, 1, 2)])
+def test_generation_is_a_chain(layers, prompt, steps):
+    step = ["embedding", "add", *LAYER * layers, *LOGITS, "argmax"]
+    assert len(step) == 10 * layers + 5
+    graph = traced("generation", prompt, steps, **NARROW, layers=layers)
+    path = depgraph.critical_path(graph)
+    # One step after the other, however long the prompt is; nothing is sampled from the last logits.
+    assert [node.op for node in path.nodes] == (step * steps)[:-1]
+    assert path.length == steps * len(step) - 1
+    assert reached(graph).all()
 
 
-def test_grouped_queries_read_like_others():
-    class Grouped(nn.Module):
-        def forward(self, q, k, v):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-
-    n = 6
-    args = torch.randn(1, 4, n, D), torch.randn(1, 2, n, D), torch.randn(1, 2, n, D)
-    graph = depgraph.trace(Grouped(), args, positions={"q": 2, "k": 2, "v": 2})
-    for name in ("k", "v"):
-        reached = depgraph.path_lengths(graph, name) >= 0
-        expected = np.triu(np.ones((n, n), bool))
-        if name == "k":
-            expected[0, 0] = False  # one key left: its weight is 1
-        assert np.array_equal(reached, expected)
+@pytest.mark.parametrize(("n", "layers"), [(3, 1), (27, 1), (9, 2)])
+def test_training_is_parallel(n, layers):
+    graph = traced("training", n, **NARROW, layers=layers)
+    path = depgraph.critical_path(graph)
+    ops = [node.op for node in path.nodes]
+    assert ops[: 10 * layers + 4] == ["embedding", "add", *LAYER * layers, *LOGITS]
+    # Then cross-entropy: the logarithm of softmax, the target's entry, its negative, and 0 where it is to be ignored.
+    assert ops[10 * layers + 4 :] == ["log_softmax", "gather", "neg", "where"]
+    assert path.length == 10 * layers + 8
+    # The loss at i reads up to the target i + 1.
+    assert np.array_equal(reached(graph), distance(n)[:, :-1] >= -1)

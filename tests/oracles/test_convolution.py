@@ -5,147 +5,144 @@ from math import ceil, log, log2
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 import depgraph
-from tests.oracles.models import Convolutions, TemporalBlocks, vgg16
+from tests.gallery.files import built, traced
+from tests.oracles.pairs import every, past, reached
+from tests.oracles.stacks import layers_to_connect, per_layer, stacked
 
 
-def per_layer(model, n):
-    """Return, for each layer, which input position (row) reaches which of its positions (column)."""
-    graph = depgraph.trace(model.eval(), (torch.randn(1, 1, n),))
-    assert graph.inputs["x"].positions == (2,)
-    return [depgraph.path_lengths(graph, target=name) >= 0 for name in graph.outputs]
+def image(*size):
+    return torch.randn(1, 1, *size)
 
 
-def first_that_connects(model, n, pairs):
-    """Return the number of the first layer that connects the given pairs; it has to be the model's last but one."""
-    found = per_layer(model, n)
-    number = next(k for k, reached in enumerate(found, 1) if reached[pairs].all())
-    assert number == len(found) - 1
-    return number
+def layers_needed(pairs, name, n, layers, **sizes):
+    """Return how many layers it takes to connect pairs, tried with one more."""
+    return layers_to_connect(pairs, name, image(n), features=1, channels=1, layers=layers + 1, **sizes)
 
 
-def past(n):
-    return np.triu(np.ones((n, n), bool))
+def field(layers):
+    """Return how much one result sees of what it is made from, by r = 1 + Σ d (k - 1) · product of the strides below.
+
+    Parameters
+    ----------
+    layers : iterable of (kernel, stride, dilation)
+    """
+    result = jump = 1
+    for kernel, stride, dilation in layers:
+        result += dilation * (kernel - 1) * jump
+        jump *= stride
+    return result
+
+
+def reads(graph, position):
+    """Return how many input positions an output position reads."""
+    return reached(graph, target=("output", position)).sum()
 
 
 @pytest.mark.parametrize(("k", "n", "layers"), [(3, 16, 8), (3, 64, 32), (5, 64, 16), (7, 64, 11)])
 def test_causal_contiguous(k, n, layers):
     assert layers == ceil((n - 1) / (k - 1))
-    assert first_that_connects(Convolutions(k, [1] * (layers + 1), causal=True), n, past(n)) == layers
+    assert layers_needed(past(n), "cnn", n, layers, kernel=k, causal=True) == layers
 
 
 @pytest.mark.parametrize(("k", "n", "layers"), [(3, 64, 63), (5, 64, 32), (7, 64, 21), (3, 10, 9)])
 def test_centred_contiguous(k, n, layers):
     assert layers == ceil(2 * (n - 1) / (k - 1))
-    model = Convolutions(k, [1] * (layers + 1), causal=False)
-    assert first_that_connects(model, n, np.ones((n, n), bool)) == layers
+    assert layers_needed(every(n), "cnn", n, layers, kernel=k) == layers
 
 
 @pytest.mark.parametrize(("k", "n", "layers"), [(2, 16, 4), (2, 64, 6), (3, 64, 4), (5, 64, 3)])
 def test_causal_dilated_by_powers_of_the_kernel(k, n, layers):
     assert layers == ceil(round(log(n, k), 9))
-    model = Convolutions(k, [k**layer for layer in range(layers + 1)], causal=True)
-    assert first_that_connects(model, n, past(n)) == layers
+    if k == 2:  # the same stack, by either formula
+        assert layers == by_powers_of_two(n, k)
+    assert layers_needed(past(n), "dilated_cnn", n, layers, kernel=k, base=k) == layers
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "layers"), [(3, 16, 4), (3, 64, 6), (3, 128, 7), (2, 16, 4), (2, 64, 6)]
-)  # fmt: skip
+def by_powers_of_two(n, k):
+    return ceil(log2(1 + (n - 1) / (k - 1)))
+
+
+@pytest.mark.parametrize(("k", "n", "layers"), [(3, 16, 4), (3, 64, 6), (3, 128, 7)])
 def test_causal_dilated_by_powers_of_two(k, n, layers):
-    assert layers == ceil(log2(1 + (n - 1) / (k - 1)))
-    model = Convolutions(k, [2**layer for layer in range(layers + 1)], causal=True)
-    assert first_that_connects(model, n, past(n)) == layers
+    assert layers == by_powers_of_two(n, k)
+    assert layers_needed(past(n), "dilated_cnn", n, layers, kernel=k, base=2) == layers
 
 
 @pytest.mark.parametrize(("n", "fraction"), [(16, 0.883), (64, 0.809)])
 def test_centred_dilated_by_powers_of_three_never_connects_all(n, fraction):
-    needed = ceil(log(n, 3))
-    found = per_layer(Convolutions(3, [3**layer for layer in range(needed + 5)], causal=False), n)
-    fractions = [reached.mean() for reached in found]
-    assert round(fractions[-1], 3) == fraction
-    assert fractions[needed:] == [fractions[-1]] * 5
+    # Ends or not, no layer after those that would reach from one to the other, and one more, changes anything.
+    needed = ceil(log(n, 3)) + 1
+    found = per_layer("dilated_cnn_centred", image(n), features=1, channels=1, layers=needed + 4)
+    fractions = [layer.mean() for layer in found[needed - 1 :]]
+    assert round(fractions[0], 3) == fraction
+    assert fractions == [fractions[0]] * 5
 
 
 @pytest.mark.parametrize(("size", "layers"), [(4, 3), (8, 7)])
 def test_from_corner_to_corner(size, layers):
-    class Stack(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = nn.ModuleList(nn.Conv2d(1, 1, 3, padding=1) for _ in range(layers + 1))
-
-        def forward(self, x):
-            found = []
-            for layer in self.layers:
-                x = layer(x)
-                found.append(x)
-            return found
-
-    graph = depgraph.trace(Stack(), (torch.randn(1, 1, size, size),))
-    assert graph.inputs["x"].positions == (2, 3)
-    lengths = [depgraph.path_lengths(graph, ("x", (0, 0)), (name, (-1, -1))).item() for name in graph.outputs]
+    graph = stacked("cnn2d", image(size, size), features=1, channels=1, layers=layers + 1)
+    lengths = [
+        depgraph.path_lengths(graph, ("x", (0, 0)), (output, (-1, -1)), "contractions").item()
+        for output in graph.outputs
+    ]
     assert lengths == [-1] * (layers - 1) + [layers, layers + 1]
     assert layers == size - 1
 
 
 def test_the_receptive_field_of_strides_and_dilations():
-    # r = 1 + Σ d (k - 1) · product of the strides below
     layers = [(3, 2, 1), (5, 1, 2), (2, 3, 1), (4, 1, 3)]
-    field, jump = 1, 1
-    for kernel, stride, dilation in layers:
-        field += dilation * (kernel - 1) * jump
-        jump *= stride
+    expected, jump = field(layers), 2 * 3
     model = nn.Sequential(*(nn.Conv1d(1, 1, k, stride=s, dilation=d) for k, s, d in layers))
-    for n in (field, field + 2 * jump):
-        graph = depgraph.trace(model.eval(), (torch.randn(1, 1, n),))
-        reached = depgraph.path_lengths(graph) >= 0
-        assert reached.shape == (n, 1 + (n - field) // jump)
-        for unit in range(reached.shape[1]):
-            assert np.flatnonzero(reached[:, unit]).tolist() == list(range(unit * jump, unit * jump + field))
+    for n in (expected, expected + 2 * jump):
+        found = reached(depgraph.trace(model.eval(), (image(n),)))
+        assert found.shape == (n, 1 + (n - expected) // jump)
+        for unit in range(found.shape[1]):
+            assert np.flatnonzero(found[:, unit]).tolist() == list(range(unit * jump, unit * jump + expected))
 
 
-@pytest.mark.parametrize(("n", "reads"), [(1100, 1024), (700, 700)])
-def test_wavenet(n, reads):
-    model = Convolutions(2, [2**layer for layer in range(10)], causal=True)
-    graph = depgraph.trace(model.eval(), (torch.randn(1, 1, n),))
-    assert (depgraph.path_lengths(graph, target=("output.9", n - 1)) >= 0).sum() == reads
+@pytest.mark.parametrize(("layers", "sees", "n"), [(10, 1024, 1050), (10, 1024, 700), (6, 64, 100)])
+def test_wavenet(layers, sees, n):
+    dilations = [2**layer for layer in range(layers)]
+    assert sees == field((2, 1, dilation) for dilation in dilations)
+    graph = traced("wavenet", n, channels=1, skips=1, levels=1, dilations=dilations)
+    assert reads(graph, n - 1) == min(n, sees)
 
 
-@pytest.mark.parametrize(("kernel", "blocks", "field"), [(2, 8, 511), (3, 4, 61)])
-def test_temporal_convolutional_network(kernel, blocks, field):
-    assert field == 1 + 2 * (kernel - 1) * (2**blocks - 1)
-    for n in (field + 9, field // 2) if kernel == 3 else (field + 9,):
-        graph = depgraph.trace(TemporalBlocks(kernel, blocks).eval(), (torch.randn(1, 1, n),), positions={"x": 2})
-        assert (depgraph.path_lengths(graph, target=("output", n - 1)) >= 0).sum() == min(n, field)
+@pytest.mark.parametrize(("kernel", "blocks", "sees", "n"), [(2, 8, 511, 520), (3, 4, 61, 70), (3, 4, 61, 30)])
+def test_temporal_convolutional_network(kernel, blocks, sees, n):
+    assert sees == 1 + 2 * (kernel - 1) * (2**blocks - 1)
+    assert sees == field((kernel, 1, 2**block) for block in range(blocks) for _ in range(2))
+    graph = traced("tcn", n, channels=1, kernel=kernel, blocks=blocks)
+    assert reads(graph, n - 1) == min(n, sees)
 
 
-@pytest.mark.parametrize(("size", "reads"), [(288, 212), (96, 96)])
-def test_vgg(size, reads):
-    graph = depgraph.trace(vgg16().eval(), (torch.randn(1, 1, size, 32),), positions={"input": 2})
-    middle = size // 32 // 2
-    assert (depgraph.path_lengths(graph, target=("output", middle)) >= 0).sum() == reads
+def test_the_receptive_field_of_vgg_is_that_of_its_layers():
+    layers = built("vgg").layers
+    convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
+    pools = [layer for layer in layers if isinstance(layer, nn.MaxPool2d)]
+    assert (len(convolutions), len(pools)) == (13, 5)
+    assert {(layer.kernel_size, layer.stride) for layer in convolutions} == {((3, 3), (1, 1))}
+    assert {(layer.kernel_size, layer.stride) for layer in pools} == {(2, 2)}
+    sizes = {nn.Conv2d: (3, 1, 1), nn.MaxPool2d: (2, 2, 1)}
+    assert field(sizes[type(layer)] for layer in layers if type(layer) in sizes) == 212
+
+
+@pytest.mark.parametrize(("height", "sees"), [(288, 212), (96, 96)])
+def test_vgg(height, sees):
+    graph = traced("vgg", 32, image(height, 32), positions={"x": 2}, features=1, width=1)
+    assert reads(graph, height // 32 // 2) == sees
 
 
 def test_vgg_in_two_dimensions():
-    graph = depgraph.trace(vgg16().eval(), (torch.randn(1, 1, 224, 224),))
-    assert graph.inputs["input"].positions == (2, 3)
+    graph = traced("vgg", 224, image(224, 224), features=1, width=1)
+    assert graph.outputs["output"].positions == (2, 3)
     # The unit in the middle of 7 × 7 sees 212 × 212 pixels, from (6, 6) on.
     cross = [(r, 112) for r in range(224)] + [(112, c) for c in range(224)]
-    reached = depgraph.path_lengths(graph, ("input", cross), ("output", (3, 3)))[:, 0] >= 0
-    assert np.flatnonzero(reached[:224]).tolist() == np.flatnonzero(reached[224:]).tolist() == list(range(6, 218))
+    seen = reached(graph, ("x", cross), ("output", (3, 3)))[:, 0]
+    assert np.flatnonzero(seen[:224]).tolist() == np.flatnonzero(seen[224:]).tolist() == list(range(6, 218))
     corners = [(6, 6), (6, 217), (217, 6), (217, 217), (5, 6), (6, 5), (218, 217), (217, 218)]
-    reached = depgraph.path_lengths(graph, ("input", corners), ("output", (3, 3)))[:, 0] >= 0
-    assert reached.tolist() == [True] * 4 + [False] * 4
-
-
-@pytest.mark.parametrize("n", [6, 20])
-def test_one_convolution_is_one_step(n):
-    class Same(nn.Module):
-        def forward(self, x, w):
-            return F.conv1d(x, w, padding="same")
-
-    graph = depgraph.trace(Same(), (torch.randn(2, 3, n), torch.randn(3, 3, 3)), positions={"x": 2})
-    found = depgraph.parallelism(graph)
-    assert (found.work, found.span, found.width) == (n, 1, n)
+    seen = reached(graph, ("x", corners), ("output", (3, 3)))[:, 0]
+    assert seen.tolist() == [True] * 4 + [False] * 4

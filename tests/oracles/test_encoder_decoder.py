@@ -5,73 +5,99 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import depgraph
-from tests.oracles.models import LSTMN, Bahdanau, D, Parikh, RecurrentAttention, Sutskever
+from tests.gallery.files import traced
+from tests.oracles.models import Translation
+from tests.oracles.pairs import distance, past
 
 
 def sequence(n):
-    return torch.randn(2, n, D)
+    return torch.randn(1, n, 32)
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(("n", "m", "layers"), [(4, 4, 1), (5, 3, 3), (3, 6, 2)])
-def test_fixed_vector(n, m, layers, reverse):
-    graph = depgraph.trace(Sutskever(layers, m, reverse).eval(), (sequence(n),))
+SIZES = [(7, 7, 1), (5, 3, 3), (3, 6, 2)]
+
+
+def is_a_fixed_vector(graph, n, m, layers):
     found = depgraph.parallelism(graph)
     assert found.work == layers * (n + m) + m
     assert found.span == n + m + layers
-    i, j = np.arange(1, n + 1)[:, None], np.arange(1, m + 1)[None, :]
-    expected = (i + j + 1 if reverse else n - i + j + 2) + layers - 1
-    assert np.array_equal(depgraph.path_lengths(graph), expected)
     assert depgraph.bottleneck(graph).size == min(n, m, layers)
 
 
+@pytest.mark.parametrize("name", ["seq2seq", "seq2seq_reversed"])
+@pytest.mark.parametrize(("n", "m", "layers"), SIZES)
+def test_fixed_vector(n, m, layers, name):
+    graph = traced(name, n, m, hidden=3, layers=layers)
+    is_a_fixed_vector(graph, n, m, layers)
+    i, j = np.arange(1, n + 1)[:, None], np.arange(1, m + 1)[None, :]
+    expected = (i + j + 1 if name == "seq2seq_reversed" else n - i + j + 2) + layers - 1
+    assert np.array_equal(depgraph.path_lengths(graph), expected)
+
+
 def test_reversing_the_source_brings_the_nearest_words_nearer():
-    matched = {
-        reverse: np.diag(depgraph.path_lengths(depgraph.trace(Sutskever(1, 4, reverse).eval(), (sequence(4),))))
-        for reverse in (False, True)
-    }
-    assert matched[False].tolist() == [6, 6, 6, 6]
-    assert matched[True].tolist() == [3, 5, 7, 9]
-    assert matched[False].mean() == matched[True].mean()
+    forwards, backwards = (
+        np.diag(depgraph.path_lengths(traced(name, 4, hidden=3))) for name in ("seq2seq", "seq2seq_reversed")
+    )
+    assert forwards.tolist() == [6, 6, 6, 6]
+    assert backwards.tolist() == [3, 5, 7, 9]
+    assert forwards.mean() == backwards.mean()
+
+
+@pytest.mark.parametrize(("n", "m", "layers"), SIZES[1:])
+def test_knowing_the_target_does_not_shorten_the_chain(n, m, layers):
+    graph = traced("seq2seq_teacher", n, sequence(m), hidden=3, layers=layers)
+    is_a_fixed_vector(graph, n, m, layers)
+    # Word j is read from step j + 1 on: a cell a layer, then the output.
+    expected = np.where(distance(m) > 0, distance(m) + layers, -1)
+    assert np.array_equal(depgraph.path_lengths(graph, "target"), expected)
 
 
 def test_alignment():
     spans = {}
-    for n, m in [(3, 2), (4, 2), (5, 2), (3, 3), (3, 4)]:
-        graph = depgraph.trace(Bahdanau(m).eval(), (sequence(n),))
+    for n, m in [(3, 2), (5, 2), (3, 4)]:
+        graph = traced("bahdanau", n, m, hidden=3)
         # Encoder cell, context, decoder cell, output: the same from every word to every word.
         assert (depgraph.path_lengths(graph) == 4).all()
         assert depgraph.bottleneck(graph).size == min(n, m)
         spans[n, m] = depgraph.critical_path(graph).length
-    # A source word more is a cell more; a target word more is query, sum, tanh, score, softmax, context and cell more.
-    assert [spans[n, 2] - spans[3, 2] for n in (4, 5)] == [1, 2]
-    assert [spans[3, m] - spans[3, 2] for m in (3, 4)] == [7, 14]
+        # Cells backwards, first state with its tanh; query, sum, tanh, score, softmax, context and cell a word; output.
+        assert spans[n, m] == n + 2 + 7 * m + 1
+    assert spans[5, 2] - spans[3, 2] == 2 * 1
+    assert spans[3, 4] - spans[3, 2] == 2 * 7
+
+
+@pytest.mark.parametrize(("n", "m", "layers"), [(3, 5, 1), (5, 2, 2)])
+def test_alignment_outside_the_chain(n, m, layers):
+    graph = traced("luong", n, m, hidden=3, layers=layers)
+    # A cell a layer, context, attentional state with its tanh, output.
+    assert (depgraph.path_lengths(graph) == layers + 4).all()
+    assert depgraph.bottleneck(graph).size == min(n, m)
+    # All cells; then score, softmax, context, attentional state with its tanh, output, once.
+    assert depgraph.critical_path(graph).length == n + m + layers - 1 + 6
 
 
 def test_memory_network():
-    spans = []
-    for n in (2, 3, 4):
-        graph = depgraph.trace(LSTMN().eval(), (sequence(n),))
+    for n in (2, 5):
+        graph = traced("lstmn", n, hidden=3)
         lengths = depgraph.path_lengths(graph)
         # Into the memory by gate, activation and product; out of it by context, gate, activation and product.
         assert set(lengths[np.triu_indices(n, 1)].tolist()) == {7}
         assert set(np.diag(lengths).tolist()) == {3}
-        assert (lengths[np.tril_indices(n, -1)] == -1).all()
-        spans.append(depgraph.critical_path(graph).length)
-    # A short path is not parallelism: every step waits for the one before. Key, sum, tanh, score, softmax,
-    # context, gates, activation, product, sum, tanh, product.
-    assert spans == [12 * (n - 1) + 6 for n in (2, 3, 4)]
+        assert np.array_equal(lengths >= 0, past(n))
+        # A short path is not parallelism: every step waits for the one before. Key, sum, tanh, score, softmax,
+        # context, gates, activation, product, sum, tanh, product; the first has only one key, so its context is known.
+        assert depgraph.critical_path(graph).length == 12 * (n - 1) + 6
 
 
-def test_decomposable_attention():
-    for n, m in [(3, 3), (5, 2), (2, 7)]:
-        args = sequence(n), sequence(m)
-        graph = depgraph.trace(Parikh().eval(), args, positions={"a": 1, "b": 1})
-        # F, scores, softmax, weighted sum, G, relu, sum.
-        assert depgraph.critical_path(graph).length == 7
+@pytest.mark.parametrize(("name", "more"), [("decomposable_attention", 0), ("decomposable_intra_attention", 8)])
+def test_decomposable_attention(name, more):
+    for n, m in [(5, 2), (2, 7)]:
+        graph = traced(name, n, sequence(m), hidden=3)
+        # F (four operations), scores, softmax, weighted sum, G (four), sum. Before it attention inside each sentence:
+        # F' (four), scores, their bias, softmax, weighted sum.
+        assert depgraph.critical_path(graph).length == 12 + more
         assert graph.outputs["output"].positions == (1,)
         for source in "ab":
             assert depgraph.bottleneck(graph, source).size == 2
@@ -80,42 +106,42 @@ def test_decomposable_attention():
 
 
 def test_recurrence_under_attention():
-    spans = []
-    for n in (3, 6, 9):
-        graph = depgraph.trace(RecurrentAttention().eval(), (sequence(n),))
-        lengths = depgraph.path_lengths(graph)
+    for n in (3, 9):
+        graph = traced("rnn_self_attention", n, hidden=3)
         # Cell, key or value, attention, output.
-        assert set(lengths[np.triu_indices(n)].tolist()) == {4}
-        assert (lengths[np.tril_indices(n, -1)] == -1).all()
-        spans.append(depgraph.critical_path(graph).length)
-    assert spans == [3 + 3, 6 + 3, 9 + 3]
+        assert np.array_equal(depgraph.path_lengths(graph), np.where(past(n), 4, -1))
+        assert depgraph.critical_path(graph).length == n + 3
 
 
-class Translation(nn.Module):
-    """`nn.Transformer` with the target masked, ``is_causal`` said or left for PyTorch to find out."""
+def is_an_encoder_and_decoder(graph, m, layers, before, after):
+    """Check what does not depend on the length of the source, given the operations before and after the stacks."""
+    source, target = graph.inputs
+    # Encoder: 4 a layer and its last norm. Decoder: into the first layer by key or value, cross-attention and
+    # output, then 4 operations to the end: the further layers can read the memory as early as the first.
+    across = depgraph.path_lengths(graph, source)
+    assert set(across.reshape(-1).tolist()) == {before + 4 * layers + 1 + 3 + 4 + 1 + after}
+    # A decoder layer is 15 operations, of which the first 5 need not wait for the encoder in the first layer.
+    span = before + 10 * layers + 1 + 15 * layers - 5 + 1 + after
+    assert depgraph.critical_path(graph).length == span
+    # Along the decoder's sums, 6 a layer, and its last norm; once through attention takes 3 more.
+    within = before + 6 * layers + 1 + after
+    expected = np.where(distance(m) == 0, within, within + 3)
+    assert np.array_equal(depgraph.path_lengths(graph, target), np.where(past(m), expected, -1))
 
-    def __init__(self, layers, is_causal):
-        super().__init__()
-        self.transformer = nn.Transformer(D, 2, layers, layers, 2 * D, batch_first=True)
-        self.is_causal = is_causal
 
-    def forward(self, source, target):
-        mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
-        return self.transformer(source, target, tgt_mask=mask, tgt_is_causal=self.is_causal)
+@pytest.mark.parametrize(("n", "m", "layers"), [(3, 4, 1), (6, 2, 2)])
+def test_transformer(n, m, layers):
+    tokens = torch.randint(9, (1, n)), torch.randint(9, (1, m))
+    sizes = {"vocabulary": 9, "width": 4, "heads": 2, "feedforward": 8}
+    graph = traced("transformer", n, *tokens, **sizes, layers=layers)
+    # Embedding, scaling and sum with the position; the logits.
+    is_an_encoder_and_decoder(graph, m, layers, before=3, after=1)
+    assert depgraph.bottleneck(graph, "src").size == min(n, m)
 
 
-@pytest.mark.parametrize("is_causal", [True, None])
-@pytest.mark.parametrize("layers", [1, 2])
-def test_transformer(layers, is_causal):
-    for n, m in [(3, 4), (6, 2)]:
-        model = Translation(layers, is_causal).eval()
-        graph = depgraph.trace(model, (sequence(n), sequence(m)), positions={"source": 1, "target": 1})
-        # Encoder: 4 a layer and its last norm. Decoder: into the first layer by key or value, cross-attention and
-        # output, then 4 operations to the end: the further layers can read the memory as early as the first.
-        across = depgraph.path_lengths(graph, "source")
-        assert set(across.reshape(-1).tolist()) == {4 * layers + 1 + 3 + 4 + 1}
-        # A decoder layer is 15 operations, of which the first 5 need not wait for the encoder in the first layer.
-        assert depgraph.critical_path(graph).length == 10 * layers + 1 + 15 * layers - 5 + 1
-        reached = depgraph.path_lengths(graph, "target") >= 0
-        assert np.array_equal(reached, np.triu(np.ones((m, m), bool)))
-        assert depgraph.bottleneck(graph, "source").size == min(n, m)
+@pytest.mark.parametrize(("n", "m", "layers"), [(3, 4, 1), (6, 2, 1)])
+def test_transformer_told_that_its_mask_is_causal(n, m, layers):
+    args = torch.randn(1, n, 4), torch.randn(1, m, 4)
+    graph = depgraph.trace(Translation(layers).eval(), args, positions={"source": 1, "target": 1})
+    is_an_encoder_and_decoder(graph, m, layers, before=0, after=0)
+    assert depgraph.bottleneck(graph, "source").size == min(n, m)
