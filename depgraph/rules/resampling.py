@@ -18,9 +18,6 @@ from depgraph.rules.elementwise import outputs
 from depgraph.rules.registry import rule
 from depgraph.rules.values import Value
 
-# What a weight that would be 0 may come to in double precision.
-ROUNDING = 1e-12
-
 
 @rule("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_lanczos2d_aa")
 def smooth(call: Call, x: Value, size: Any, align_corners: bool, *scales: Any) -> Value:
@@ -37,7 +34,7 @@ def smooth(call: Call, x: Value, size: Any, align_corners: bool, *scales: Any) -
             weights = op(unit, [m, 2], align_corners, *given)[:, 0, :, 0]
         else:
             weights = op(unit.transpose(2, 3).contiguous(), [2, m], align_corners, *given)[:, 0, 0, :]
-        patterns.append(weights.t().abs() > ROUNDING)
+        patterns.append(weights.t() != 0)
     return call.result(call.nodes(call.shape, stretches(x.codes, patterns)[0]))
 
 
@@ -65,15 +62,15 @@ def taps(points: Tensor, size: int, axis: int, axes: int, how: tuple[Any, ...]) 
 
     The axes are independent: along one, the operator is asked for the weights, the others held at the middle of three.
     """
+    given = torch.zeros((*points.shape, size), dtype=torch.bool)
     shape = [size if a == axis else 1 for a in range(axes)]
-    unit = torch.eye(size, dtype=torch.float64).reshape(1, size, *shape)
-    unit = unit.expand(1, size, *[size if a == axis else 3 for a in range(axes)]).contiguous()
-    grid = torch.zeros(1, points.numel(), *(1,) * (axes - 1), axes, dtype=torch.float64)
-    grid[..., axes - 1 - axis] = points.double().reshape(grid.shape[:-1])
-    weights = torch.ops.aten.grid_sampler(unit, grid, *how)[0].reshape(size, *points.shape).movedim(0, -1)
-    # Points computed in single precision are off by about as much.
-    rounding = torch.finfo(torch.float64 if points.dtype == torch.float64 else torch.float32).eps
-    given = weights.abs() > 2 * size * rounding
+    for dtype in (torch.float64, torch.float32):  # what rounding leaves over is a weight, in whatever precision it is
+        unit = torch.eye(size, dtype=dtype).reshape(1, size, *shape)
+        unit = unit.expand(1, size, *[size if a == axis else 3 for a in range(axes)]).contiguous()
+        grid = torch.zeros(1, points.numel(), *(1,) * (axes - 1), axes, dtype=dtype)
+        grid[..., axes - 1 - axis] = points.to(dtype).reshape(grid.shape[:-1])
+        weights = torch.ops.aten.grid_sampler(unit, grid, *how)[0].reshape(size, *points.shape).movedim(0, -1)
+        given |= weights != 0
     most = max(1, int(given.sum(-1).max()) if points.numel() else 1)
     weighs, spots = given.int().topk(most, -1)
     return spots, weighs > 0

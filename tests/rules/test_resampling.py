@@ -57,14 +57,18 @@ def test_a_known_grid_says_what_is_sampled(padding):
 
 
 @pytest.mark.parametrize("size", [7, 100])
-def test_sampling_where_the_pixels_are_reads_them_alone(size):
+def test_sampling_where_the_pixels_are_reads_at_most_their_neighbours(size):
+    # Where a pixel is comes out of single precision a little aside: what that leaves to a neighbour is a weight.
     grid = F.affine_grid(torch.eye(2, 3)[None], [1, 1, 2, size], align_corners=False)
     graph = depgraph.trace(
         Apply(lambda x: F.grid_sample(x, grid, align_corners=False)),
         (R(1, 3, 2, size),),
         positions={0: 3, "output": 3},
     )
-    assert ((depgraph.path_lengths(graph) >= 0) == torch.eye(size).bool().numpy()).all()
+    read = torch.from_numpy(depgraph.path_lengths(graph) >= 0)
+    weights = F.grid_sample(torch.eye(size)[None, :, None].expand(1, size, 2, size), grid, align_corners=False)
+    assert read[weights[0, :, 0] != 0].all()
+    assert not (read.tril(-2) | read.triu(2)).any()
 
 
 def test_smooth_resampling():
@@ -72,7 +76,6 @@ def test_smooth_resampling():
         lambda x: {
             "bicubic": F.interpolate(x, size=(2, 3), mode="bicubic"),
             "antialiased": F.interpolate(x, size=(2, 2), mode="bilinear", antialias=True),
-            "antialiased from five to three": F.interpolate(torch.cat([x, x[..., :1]], -1), size=(3, 3), **SMOOTH),
             "antialiased and wider": F.interpolate(x, size=(9, 7), **SMOOTH),
             "antialiased cubes": F.interpolate(x, size=(2, 3), mode="bicubic", antialias=True),
             "area": F.interpolate(x, size=(2, 2), mode="area"),
