@@ -19,7 +19,7 @@ from depgraph.tracing.given import given
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
 from depgraph.tracing.opaque import is_static
 from depgraph.tracing.program import Leaf, Program
-from depgraph.tracing.settings import quiet, tracing_settings
+from depgraph.tracing.settings import SEED, quiet, tracing_settings
 from depgraph.tracing.specialised import Recording, exported, record
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, Path
@@ -132,7 +132,7 @@ class _Subject:
     def _exported(self) -> ExportedProgram:
         with copied(self.model) as model:
             tensors = on_cpu(model, self.call.tensors(), data=False)
-            return functional(export(Flat(model, self.call), tensors, strict=False))
+            return functional(export(Flat(model, self.call, SEED), tensors, strict=False))
 
     def _recorded(self) -> tuple[Reading, list[str]]:
         recording, tensors = self._record()
@@ -148,7 +148,7 @@ class _Subject:
         with copied(self.model) as model:
             tensors = on_cpu(model, self.call.tensors(), data=True)
             if changed is None:
-                return record(Flat(model, self.call), tensors), tensors
+                return record(Flat(model, self.call, SEED), tensors), tensors
             found, assigned = self.call.found, self.call.assigned
             if not changed:
                 tensors = tuple(
@@ -156,7 +156,7 @@ class _Subject:
                 )
             try:
                 return record(
-                    Flat(model, self.call), tensors, lambda k, v: shifted(v, by) if k in changed else v
+                    Flat(model, self.call, SEED), tensors, lambda k, v: shifted(v, by) if k in changed else v
                 ), tensors
             finally:
                 self.call.found, self.call.assigned = found, assigned

@@ -33,7 +33,7 @@ _FOLLOWED: dict[Kind, str] = {
 DREW = "forward draws random numbers by Python's random or by NumPy: analysed with those that were drawn."
 _UNSEEN = "what they make it"
 _SHOWN = 3
-_RANDOM = "random numbers"
+RANDOM = "random numbers"
 
 
 def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mapping[str, Source]) -> list[str]:
@@ -67,14 +67,14 @@ def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mappin
 
 
 def _origins(nodes: Sequence[fx.Node]) -> dict[fx.Node, list[str]]:
-    """Return for each of some nodes the names of the placeholders that it reads, and `_RANDOM` where it is random."""
+    """Return for each of some nodes the names of the placeholders that it reads, and `RANDOM` where it is random."""
     if not nodes:
         return {}
-    names = [node.name for node in nodes[0].graph.nodes if node.op == "placeholder"] + [_RANDOM]
+    names = [node.name for node in nodes[0].graph.nodes if node.op == "placeholder"] + [RANDOM]
     own = {name: 1 << i for i, name in enumerate(names)}
     bits: dict[fx.Node, int] = {}
     for node in nodes[0].graph.nodes:
-        bits[node] = own[node.name] if node.op == "placeholder" else own[_RANDOM] if _is_random(node) else 0
+        bits[node] = own[node.name] if node.op == "placeholder" else own[RANDOM] if _is_random(node) else 0
         for other in _lengths_of(node) or node.all_input_nodes:
             bits[node] |= bits[other]
     return {node: [name for name in names if own[name] & bits[node]] for node in nodes}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import random
 import sys
 import traceback
 import warnings
@@ -12,11 +13,15 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import fx
 
 from depgraph.tracing.origin import Line, telling
 from depgraph.tracing.recurrences import whole_recurrences
+
+#: What random numbers start from: what they decide is the same each time, and the same where the model is measured.
+SEED = 0
 
 
 @contextlib.contextmanager
@@ -32,6 +37,7 @@ def tracing_settings() -> Iterator[None]:
     logger = logging.getLogger("torch")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
+    drawn = random.getstate(), np.random.get_state()  # noqa: NPY002 - a model may draw from the old generator
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -45,6 +51,8 @@ def tracing_settings() -> Iterator[None]:
             ):
                 yield
     finally:
+        random.setstate(drawn[0])
+        np.random.set_state(drawn[1])  # noqa: NPY002
         logger.setLevel(level)
         torch.backends.mha.set_fastpath_enabled(fused)
 

@@ -22,6 +22,7 @@ from torch.fx.traceback import preserve_node_meta, set_current_meta
 
 from depgraph.tracing.escapes import Escape, Shift, Watch, note_operations
 from depgraph.tracing.opaque import StandIns, can_stand_in, has_sizes_from_values, is_number, is_static
+from depgraph.tracing.settings import SEED
 from depgraph.tracing.wrapper import Flat
 
 
@@ -65,10 +66,8 @@ def record(flat: Flat, tensors: Sequence[torch.Tensor], shift: Shift | None = No
     Inside `torch.func` transforms composite operations cannot be kept whole, so they are only where there are none.
     With a shift, some of the values that leave the graph are changed on their way.
     """
-    with torch.random.fork_rng(devices=()):
-        recording, transformed = _record(flat, tensors, shift, composite=True)
-    with torch.random.fork_rng(devices=()):
-        return _record(flat, tensors, shift, composite=False)[0] if transformed else recording
+    recording, transformed = _record(flat, tensors, shift, composite=True)
+    return _record(flat, tensors, shift, composite=False)[0] if transformed else recording
 
 
 def _record(
@@ -84,6 +83,7 @@ def _record(
             outputs = torch.func.functional_call(flat, state, values[len(held) :])
         return (*outputs, *watch.copies)
 
+    torch.default_generator.manual_seed(SEED)
     known = {id(thing) for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor)}
     run._orig_mod = flat  # type: ignore[attr-defined]  # makes make_fx note the module and the line of each node
     line = make_fx(

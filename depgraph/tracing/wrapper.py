@@ -71,15 +71,27 @@ class Call:
 
 
 class Flat(nn.Module):
-    """A model as a module from tensors to a tuple of tensors."""
+    """A model as a module from tensors to a tuple of tensors.
 
-    def __init__(self, model: nn.Module, call: Call) -> None:
+    Parameters
+    ----------
+    model : torch.nn.Module
+    call : Call
+    seed : int, optional
+        What the random numbers of Python and of NumPy start from in each call.
+    """
+
+    def __init__(self, model: nn.Module, call: Call, seed: int | None = None) -> None:
         super().__init__()
         self.add_module(WRAPPED, model)
         self.call = call
+        self.seed = seed
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Call the model."""
+        if self.seed is not None:
+            random.seed(self.seed)
+            np.random.seed(self.seed)  # noqa: NPY002 - the one that all share
         return self.call(self.get_submodule(WRAPPED), tensors)
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.dag.runs import BoolArray, IntArray
+from depgraph.tracing.settings import SEED
 from depgraph.verification.bundles import block, changed, not_finite, replaced, rounding, rows, undefined
 from depgraph.verification.subject import Source, State, Subject
 from depgraph.verification.tables import Table
@@ -115,7 +116,7 @@ class Measurement:
         """
         subject, kind, own = self.subject, KINDS[number % len(KINDS)], self._own()
         if number == 0:
-            return _Draw(number, 0, kind, own, subject.state, self.example)
+            return _Draw(number, SEED, kind, own, subject.state, self.example)
         draws = Draws(number)
         state = {n: draws.parameter(t) if n in subject.parameters else t for n, t in subject.state.items()}
         values = [
@@ -124,10 +125,11 @@ class Measurement:
             for source in subject.sources
         ]  # fmt: skip
         for given, weights in ((values, state), (own, state), (values, subject.state)):
-            base = subject.base(given, weights, number)
+            seed = SEED if subject.call.drew else number  # what it drew unseen may have decided something
+            base = subject.base(given, weights, seed)
             if base is not None and not_finite(base) <= not_finite(self.example):
-                return _Draw(number, number, kind, given, weights, base)
-        return _Draw(number, 0, kind, own, subject.state, subject.base(own, subject.state, 0) or self.example)
+                return _Draw(number, seed, kind, given, weights, base)
+        return _Draw(number, SEED, kind, own, subject.state, subject.base(own, subject.state, SEED) or self.example)
 
     def _perturb(self, draw: _Draw) -> None:
         draws = Draws(1000 + draw.number)

@@ -14,7 +14,7 @@ from depgraph.dag.graph import DependencyGraph
 from depgraph.errors import GraphError, TracingError
 from depgraph.tracing import loaded
 from depgraph.tracing.copies import copied, initialised, on_cpu
-from depgraph.tracing.findings import failure
+from depgraph.tracing.findings import RANDOM, failure
 from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
 from depgraph.tracing.program import Leaf
 from depgraph.tracing.settings import quiet, tracing_settings
@@ -81,8 +81,11 @@ def _ready(graph: DependencyGraph, twin: nn.Module, call: Call, inputs: list[Lea
             return found, found.example()
 
     best, fewest, last = None, 0, None
-    for dtype in _PRECISIONS:
-        if best is not None:
+    by_chance = any(RANDOM in warning for warning in graph.warnings)
+    for dtype in (None,) if by_chance else _PRECISIONS:
+        if by_chance:
+            narrowed = f"{RANDOM} decide something in the model, and in float64 others are drawn"
+        elif best is not None:
             narrowed = "in float64 more of what the model returns is infinite or NaN"
         else:
             narrowed = "the model does not run in float64" if error is not None else ""

@@ -19,6 +19,7 @@ from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.errors import GraphError
 from depgraph.tracing.origin import WRAPPED
 from depgraph.tracing.program import Leaf
+from depgraph.tracing.settings import SEED
 from depgraph.tracing.wrapper import Call, Flat
 from depgraph.verification.decisions import noted
 from depgraph.verification.values import dense, laid_out, widened
@@ -116,7 +117,7 @@ class Subject:
         values = [source.value for source in self.sources]
         fresh = {name: tensor.clone() for name, tensor in self.state.items()}
         with noted() as way:
-            outputs, self._drawn = self._run(values, fresh, 0)
+            outputs, self._drawn = self._run(values, fresh, SEED)
         self._way = way
         self._written = [name for name, tensor in fresh.items() if not _equal(tensor, self.state[name])]
         self._check(outputs)

@@ -109,7 +109,7 @@ def _precision(runs: Subject) -> str:
 
 def _notes(measurement: Measurement, runs: Subject) -> list[str]:
     notes = [
-        f"{tables[0].source.name}: at {count:,} positions the model takes no other values, so they were left out"
+        f"{tables[0].source.name}: at {count:,} position(s) the model takes no other values, so they were left out"
         for tables, taken in zip(measurement.tables, measurement.taken, strict=True)
         if (count := int((~taken).sum()))
     ]

@@ -32,7 +32,7 @@ def test_it_says_where_a_file_is(run, name):
 def test_an_unknown_name(run):
     result = run("gallery", "lsmt")
     assert result.exit_code == 2
-    assert "The gallery has no lsmt. It has: " in result.stderr
+    assert "The gallery has no 'lsmt'. It has: " in result.stderr
     assert "lstm" in result.stderr
 
 

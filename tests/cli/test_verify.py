@@ -128,7 +128,7 @@ def test_refused(refusal, fixtures, option):
 @pytest.mark.parametrize(
     ("forward", "why"),
     [
-        ("torch.tensor(x.tolist()).cumsum(1)", "x: at 6 positions the model takes no other values"),
+        ("torch.tensor(x.tolist()).cumsum(1)", "x: at 6 position(s) the model takes no other values"),
         ("torch.from_numpy(x.numpy().cumsum(1))", "runs went another way than the example inputs do"),
         ("(-x.abs() - 1).log()", "output: 12 of 12 elements are NaN on the example inputs"),
     ],

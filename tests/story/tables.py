@@ -192,7 +192,7 @@ def scans():
                 "sequential_scan": "linear, one after the other",
                 "chunked_scan": f"linear, in chunks of {sizes.get('chunk')}",
                 "scan": "linear, Kogge–Stone",
-                "rnn": "tanh, the only way there is",
+                "rnn": "tanh, one after the other",
             }
             yield {"recurrence": words[name], "n": n, "work": found.work, "critical path": found.span}
 

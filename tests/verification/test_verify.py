@@ -1,5 +1,7 @@
 """`depgraph.verify`: faults are found, and what is no fault is not taken for one."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
@@ -232,8 +234,8 @@ def test_where_every_other_value_leads_elsewhere_nothing_is_compared():
     model, args = Apply(lambda x: torch.tensor(x.tolist()).cumsum(1)), (torch.rand(1, 3, 1),)
     verdict = verified(model, *args)
     assert (verdict.compared, verdict.sound, verdict.exact) == (0, False, False)
-    assert str(verdict).startswith("Nothing could be compared, so nothing is said of the graph: x: at 3 positions")
-    assert "x: at 3 positions the model takes no other values, so they were left out" in verdict.notes
+    assert str(verdict).startswith("Nothing could be compared, so nothing is said of the graph: x: at 3 position(s)")
+    assert "x: at 3 position(s) the model takes no other values, so they were left out" in verdict.notes
 
 
 def test_what_differs_by_itself_is_left_out():
@@ -427,3 +429,28 @@ def test_refused(model, args, error, message):
 def test_numbers_refused(option):
     with pytest.raises(depgraph.GraphError, match=f"needs {option} of at least 1; got 0"):
         verified(Gated(), torch.randn(1, 2, 2), **{option: 0})
+
+
+class Chance(nn.Module):
+    """A model in which chance decides what is read."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw = draw
+
+    def forward(self, x):
+        for step in (1, 2):
+            if self.draw() < 0.5:
+                x = x.roll(step, 1)
+        return x
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda: torch.rand(()), random.random, lambda: np.random.rand()],  # noqa: NPY002, ids=["torch", "random", "numpy"]
+)
+def test_chance_decides_as_in_the_graph(draw):
+    for _ in range(3):
+        verdict = verified(Chance(draw), torch.randn(1, 5, 2))
+        assert verdict.exact
+        assert verdict.compared == 25

@@ -23,7 +23,7 @@ def gallery(name: str | None) -> None:
     files = {file.stem: file for file in sorted(folder().glob("*.py"))}
     if name is not None:
         if name.removesuffix(".py") not in files:
-            raise Failure(f"The gallery has no {name}. It has: {', '.join(files)}.")
+            raise Failure(f"The gallery has no {name!r}. It has: {', '.join(files)}.")
         click.echo(files[name.removesuffix(".py")])
         return
     from depgraph_cli.reporting.tables import console, print_heading, print_line, print_table
