@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory):
-    """Build a wheel from a copy of the sources, without network; return the names in it."""
+def wheel(tmp_path_factory):
+    """Build a wheel from a copy of the sources, without network."""
     tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "LICENSE", "README.md"):
         if (ROOT / name).exists():
@@ -24,6 +24,11 @@ def names(tmp_path_factory):
     code = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, str(out)], cwd=tree, check=True, capture_output=True)
     (wheel,) = out.glob("depgraph-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def names(wheel):
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 
@@ -53,3 +58,13 @@ def test_its_types_can_be_used(names):
 def test_it_brings_its_licence_and_its_command(names):
     assert any(name.endswith("LICENSE") for name in names)
     assert any(name.endswith("entry_points.txt") for name in names)
+
+
+def test_its_gallery(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from depgraph_cli.main import main; main(['gallery', 'lstm'])"
+    run = [sys.executable, "-c", code, str(tmp_path)]
+    shown = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert Path(shown.strip()) == tmp_path / "depgraph_cli" / "fixtures" / "lstm.py"
+    assert Path(shown.strip()).read_text() == (ROOT / "fixtures" / "lstm.py").read_text()

@@ -65,7 +65,6 @@ def _seldom_collected() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 @contextlib.contextmanager

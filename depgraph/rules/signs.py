@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from depgraph.rules.arguments import tensors_in
@@ -24,13 +25,16 @@ KEPT |= frozenset(("view", "reshape", "unsafe_view", "expand", "unsqueeze", "squ
 KEPT |= frozenset(("select", "slice", "clone", "to_copy", "contiguous", "alias", "detach", "cat", "stack", "flatten"))
 # … where one of the tensors is, or the bound below.
 RAISED = frozenset(("maximum", "clamp", "clamp_min"))
-# Arguments that are numbers to compute with, by place; further ones are axes, sizes and the like.
+# Those whose second argument may be a number to compute with; of others it is an axis, a size or, in a power, of no
+# matter. The first one is that of all that take a number there.
 OPERANDS = frozenset(("add", "mul", "div"))
 
 
 def signed(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """Mark the result of an operator as positive where that is certain."""
     if not isinstance(result, Value) or not result.dtype.is_floating_point or result.is_known:
+        return result
+    if op is torch.ops.aten.view.dtype:  # the same bits are other numbers
         return result
     return replace(result, positive=True) if positive(name_of(op), args, kwargs) else result
 
@@ -48,7 +52,7 @@ def positive(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return above(low) and (high is None or above(high))
     if name not in KEPT:
         return False
-    numbers = [a for a in args[:2] if isinstance(a, (int, float))] if name in OPERANDS else []
+    numbers = [a for a in args[: 1 + (name in OPERANDS)] if isinstance(a, (int, float))]
     return kwargs.get("alpha", 1) > 0 and all(above(a) for a in (*tensors_in(args, kwargs), *numbers))
 
 

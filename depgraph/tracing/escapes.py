@@ -18,6 +18,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from depgraph.errors import TracingError
 from depgraph.tracing.opaque import has_sizes_from_values
 from depgraph.tracing.origin import Line, current_line, line_of_node
 
@@ -105,6 +106,7 @@ class Watch(TorchFunctionMode):
         self.shift = shift
         self.escapes: list[Escape] = []
         self.copies: list[torch.Tensor] = []
+        self._shared: list[tuple[torch.Tensor, torch.Tensor, int, Line | None]] = []
         self.transformed = False
 
     def __torch_function__(
@@ -128,15 +130,33 @@ class Watch(TorchFunctionMode):
             return func(*args, **kwargs)
         read = [value for value in args if isinstance(value, torch.Tensor)]
         copies = [tensor.clone() for tensor in read]
+        line = current_line()
         with disable_proxy_modes_tracing():
             value = func(*args, **kwargs)
-        line = current_line()
+            if _ESCAPES[func] == "array" and func is not _T.tolist:
+                self._shared += [(tensor, tensor.clone(), tensor._version, line) for tensor in read]
         if not _is_check(line):
             if self.shift is not None and _ESCAPES[func] != "condition":
                 value = self.shift(len(self.escapes), value)
             self.escapes += [Escape(_ESCAPES[func], func.__name__.strip("_"), value, line)] * len(copies)
             self.copies += copies
         return value
+
+    def check_memory(self) -> None:
+        """Raise where something wrote to a tensor through an array that shares its memory.
+
+        Raises
+        ------
+        TracingError
+            Naming the line at which the array was made.
+        """
+        with disable_proxy_modes_tracing():
+            for tensor, before, version, line in self._shared:
+                if tensor._version == version and not torch.equal(tensor.nan_to_num(), before.nan_to_num()):
+                    raise TracingError(
+                        f"{line or 'The model'}: the array made here shares the memory of a tensor, and is written to. "
+                        "That cannot be followed: write to the tensor, or to a copy of the array."
+                    )
 
 
 def _is_check(line: Line | None) -> bool:

@@ -30,7 +30,8 @@ def tracing_settings() -> Iterator[None]:
 
     The fused encoder path and oneDNN hide masks and recurrences in operations of their own; what was given to
     ``torch.compile`` is followed as it was written. What the model prints goes to stderr, so that output made for
-    machines stays readable. PyTorch's warnings speak of exporting, not of the model.
+    machines stays readable. PyTorch's warnings speak of exporting, not of the model. Random numbers go on afterwards
+    from where they were.
     """
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -55,6 +56,15 @@ def tracing_settings() -> Iterator[None]:
         np.random.set_state(drawn[1])  # noqa: NPY002
         logger.setLevel(level)
         torch.backends.mha.set_fastpath_enabled(fused)
+
+
+def start_random(seed: int, *, cuda: bool = False) -> None:
+    """Let the random numbers of Python, of NumPy and of PyTorch start anew."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - the one that all share
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed asks for every accelerator, which takes longer
+    if cuda:
+        torch.cuda.manual_seed_all(seed)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,6 @@ from torch.fx.traceback import preserve_node_meta, set_current_meta
 
 from depgraph.tracing.escapes import Escape, Shift, Watch, note_operations
 from depgraph.tracing.opaque import StandIns, can_stand_in, has_sizes_from_values, is_number, is_static
-from depgraph.tracing.settings import SEED
 from depgraph.tracing.wrapper import Flat
 
 
@@ -81,9 +80,10 @@ def _record(
         state = dict(zip(held, values, strict=False))
         with watch:
             outputs = torch.func.functional_call(flat, state, values[len(held) :])
+        if shift is None:
+            watch.check_memory()
         return (*outputs, *watch.copies)
 
-    torch.default_generator.manual_seed(SEED)
     known = {id(thing) for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor)}
     run._orig_mod = flat  # type: ignore[attr-defined]  # makes make_fx note the module and the line of each node
     line = make_fx(

@@ -108,6 +108,8 @@ def lead_back(recording: Recording, run: Run) -> None:
     given = nodes[len(recording.state) : len(recording.state) + recording.inputs]
     for k, at in sorted({*found, *unwatched}, key=str):
         reads = [e for e in sorted(found.get((k, at), ())) if order[copies[e]] < k]
+        if not reads and not given:
+            continue  # drawn at random, perhaps: there is nothing that it could have been computed from
         if at is None:
             _lead_tensor(line, nodes[k], [copies[e] for e in reads] or given)
         else:

@@ -13,6 +13,7 @@ from torch import nn
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import WRAPPED
+from depgraph.tracing.settings import start_random
 from depgraph.tracing.structure import Path, replaced, tensors_in
 
 
@@ -78,7 +79,7 @@ class Flat(nn.Module):
     model : torch.nn.Module
     call : Call
     seed : int, optional
-        What the random numbers of Python and of NumPy start from in each call.
+        What random numbers start from in each call.
     """
 
     def __init__(self, model: nn.Module, call: Call, seed: int | None = None) -> None:
@@ -90,8 +91,7 @@ class Flat(nn.Module):
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Call the model."""
         if self.seed is not None:
-            random.seed(self.seed)
-            np.random.seed(self.seed)  # noqa: NPY002 - the one that all share
+            start_random(self.seed)
         return self.call(self.get_submodule(WRAPPED), tensors)
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
-import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
@@ -19,7 +17,7 @@ from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.errors import GraphError
 from depgraph.tracing.origin import WRAPPED
 from depgraph.tracing.program import Leaf
-from depgraph.tracing.settings import SEED
+from depgraph.tracing.settings import SEED, start_random
 from depgraph.tracing.wrapper import Call, Flat
 from depgraph.verification.decisions import noted
 from depgraph.verification.values import dense, laid_out, widened
@@ -165,11 +163,8 @@ class Subject:
         pairs = [(s.state, laid_out(value.clone(), s.form)) for s, value in zip(self.sources, values, strict=True)]
         arguments = tuple(value for name, value in pairs if not name)
         given = state | {name: value for name, value in pairs if name}
-        with (
-            _seeded(seed, any(tensor.is_cuda for tensor in given.values())),
-            _default_dtype(self.dtype),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
+        start_random(seed, cuda=any(tensor.is_cuda for tensor in given.values()))
+        with _default_dtype(self.dtype), contextlib.redirect_stdout(io.StringIO()):
             self.call.tensors()  # whose containers are new, since forward may have written to the last ones
             result = functional_call(self.flat, given, arguments)
             drawn = torch.default_generator.get_state()
@@ -187,22 +182,6 @@ class Subject:
 
 def _equal(one: Tensor, other: Tensor) -> bool:
     return torch.equal(dense(one), dense(other))
-
-
-@contextmanager
-def _seeded(seed: int, cuda: bool) -> Iterator[None]:
-    """Let everything random in a model be the same each time, and give the user's random numbers back."""
-    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - a model may draw from the old generator
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-    torch.default_generator.manual_seed(seed)  # torch.manual_seed asks for every accelerator, which takes longer
-    if cuda:
-        torch.cuda.manual_seed_all(seed)
-    try:
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
 
 
 @contextmanager

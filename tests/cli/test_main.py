@@ -30,9 +30,10 @@ def test_starting_imports_nothing_heavy(monkeypatch):
 
 def test_help_names_every_command(run):
     text = run("--help").stdout
-    for command in ("analyze", "path", "render"):
+    for command in ("analyze", "path", "render", "verify"):
         assert f"\n  {command} " in text
         assert "TARGET" in run(command, "--help").stdout
+    assert "\n  gallery " in text
 
 
 @installed

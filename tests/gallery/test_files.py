@@ -47,6 +47,9 @@ def test_nothing_is_in_it_but_the_model(name):
     tree = ast.parse(source)
     assert "What to look at: " in ast.get_docstring(tree)
     assert "depgraph" not in "".join(map(ast.unparse, tree.body[1:]))
+    assigned = [node for part in tree.body for node in (part.body if isinstance(part, ast.With) else [part])]
+    names = [node.targets[0].id for node in assigned if isinstance(node, ast.Assign)]
+    assert names == ["model", "positions"]
     assert [node.name for node in tree.body if isinstance(node, ast.FunctionDef)][-1] == "example_inputs"
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert imported <= {"torch", "math", "torch.nn.functional"}

@@ -23,6 +23,8 @@ ONES, SIGNS = known(torch.ones(2)), known(torch.tensor([1.0, -1.0]))
         ("pow", (ANY, 2), {}, True),
         ("pow", (ANY, 3), {}, False),
         ("pow", (SURE, 3), {}, True),
+        ("pow", (2.0, SURE), {}, True),
+        ("pow", (-2.0, SURE), {}, False),
         ("add", (SURE, ONES), {}, True),
         ("add", (SURE, 1e-6), {}, True),
         ("add", (SURE, -1e-6), {}, False),

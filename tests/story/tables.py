@@ -35,24 +35,13 @@ def percent(share):
 
 def recurrent():
     """Gates do not shorten the road."""
-    for name in ("rnn", "gru", "lstm"):
-        for n in (25, 100):
-            graph = traced(name, n)
-            found = depgraph.parallelism(graph)
-            yield {
-                "model": name,
-                "n": n,
-                "path x₁ → hₙ": int(lengths(graph)[0, -1]),
-                "critical path": found.span,
-                "work": found.work,
-                "width": found.width,
-            }
-    for name in ("stacked_lstm", "bidirectional_lstm"):
-        graph = traced(name, 100)
+    layers = [(name, n) for name in ("rnn", "gru", "lstm") for n in (25, 100)]
+    for name, n in (*layers, ("stacked_lstm", 100), ("bidirectional_lstm", 100)):
+        graph = traced(name, n)
         found = depgraph.parallelism(graph)
         yield {
             "model": name,
-            "n": 100,
+            "n": n,
             "path x₁ → hₙ": int(lengths(graph)[0, -1]),
             "critical path": found.span,
             "work": found.work,

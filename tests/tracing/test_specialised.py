@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from depgraph.errors import TracingError
 from depgraph.tracing.capture import capture
 
 X = torch.arange(24.0).reshape(2, 3, 4) / 10 + 0.1
@@ -366,6 +367,31 @@ def test_many_values_are_listed_shortly(count):
     program = capture(Model(), (X, torch.arange(5, 5 - count, -1)))
     listed = {1: "5", 3: "5, 4 and 3"}[count]
     assert f"the values of n was {listed}: " in said(program)[0]
+
+
+@pytest.mark.parametrize("taken", [torch.Tensor.numpy, np.asarray], ids=["numpy", "asarray"])
+def test_memory_written_to_through_an_array(taken):
+    class Behind(nn.Module):
+        def forward(self, x):
+            y = x.clone()
+            array = taken(y)
+            np.cumsum(array, axis=1, out=array)
+            return y + 1
+
+    place = f"test_specialised.py:{line_of(Behind, 'taken(y)')}"
+    with pytest.raises(TracingError, match=f"{place}: the array made here shares the memory of a tensor"):
+        capture(Behind(), (X,))
+
+
+def test_memory_that_is_shared_and_only_read(faithful):
+    class Beside(nn.Module):
+        def forward(self, x):
+            y = x.clone()
+            total = float(y.numpy().sum())
+            y += 1  # by PyTorch, which is seen
+            return y * total
+
+    faithful(Beside(), (X,))
 
 
 def test_decisions_by_chance():
