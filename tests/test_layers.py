@@ -76,7 +76,7 @@ def test_every_layer_has_its_rule():
 
 @pytest.mark.parametrize("layer", ["dag", "metrics", "rendering"])
 def test_what_works_on_any_graph_knows_no_pytorch(layer):
-    for file in (ROOT / "depgraph" / layer).glob("*.py"):
+    for file in (ROOT / "depgraph" / layer).rglob("*.py"):
         assert "torch" not in {target.split(".")[0] for target, _, _ in imported(ast.parse(file.read_text()), "")}, file
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.dag.runs import BoolArray, IntArray
-from depgraph.metrics.paths import path_lengths
+from depgraph.metrics.paths.lengths import path_lengths
 from depgraph.verification.verdict import Pairs
 
 

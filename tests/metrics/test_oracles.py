@@ -10,9 +10,9 @@ import pytest
 
 import depgraph
 from depgraph.dag.graph import DependencyGraph
-from depgraph.metrics.bottleneck import bottleneck, state
-from depgraph.metrics.parallelism import parallelism
-from depgraph.metrics.paths import critical_path, path_lengths
+from depgraph.metrics.flow.bottleneck import bottleneck, state
+from depgraph.metrics.paths.lengths import critical_path, path_lengths
+from depgraph.metrics.work.parallelism import parallelism
 
 
 def figures(dag: nx.DiGraph, sources: list[object] | None = None) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgraph.metrics.reading import running, segments, selector
+from depgraph.metrics.paths.reading import running, segments, selector
 from tests.metrics.strategies import readings
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, Runs, offsets
-from depgraph.metrics.reading import Selector, Table, segments, selector
+from depgraph.metrics.paths.reading import Selector, Table, segments, selector
 
 #: Nodes whose numbers of runs differ are treated alike, the last run repeated, up to this many runs.
 _PADDED = 8

@@ -10,11 +10,11 @@ from depgraph.dag.graph import DependencyGraph, Node, Terminal, check_graph
 from depgraph.dag.reach import ancestors
 from depgraph.dag.runs import IntArray
 from depgraph.errors import PositionError
-from depgraph.metrics.contraction import Supply, contract
-from depgraph.metrics.network import flow_through
+from depgraph.metrics.flow.contraction import Supply, contract
+from depgraph.metrics.flow.network import flow_through
+from depgraph.metrics.paths.sweep import with_readers
 from depgraph.metrics.reach import descendants
 from depgraph.metrics.select import Selection, select
-from depgraph.metrics.sweep import with_readers
 
 
 class Cut(NamedTuple):

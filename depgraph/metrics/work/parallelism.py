@@ -8,8 +8,8 @@ import numpy as np
 
 from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.dag.levels import depths
+from depgraph.metrics.flow.width import width
 from depgraph.metrics.weights import Weight, node_weights
-from depgraph.metrics.width import width
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, expand
-from depgraph.metrics.contraction import Supply
+from depgraph.metrics.flow.contraction import Supply
 
 #: Runs up to this length become an edge for each of their nodes.
 _SHORT = 2

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import depgraph
 from depgraph.dag.graph import DependencyGraph, Node
 from depgraph.errors import GraphError, PositionError
-from depgraph.metrics import paths
-from depgraph.metrics.paths import critical_path, path_lengths, shortest_path
+from depgraph.metrics.paths import lengths as paths
+from depgraph.metrics.paths.lengths import critical_path, path_lengths, shortest_path
 from tests.metrics.strategies import as_networkx, graphs
 from tests.metrics.synthetic import eager_attention, recurrent, transformer
 

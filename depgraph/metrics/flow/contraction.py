@@ -8,7 +8,7 @@ import numpy as np
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray
-from depgraph.metrics.quotient import induced, quotient, reader_counts
+from depgraph.metrics.flow.quotient import induced, quotient, reader_counts
 
 #: Rounds of drawing together end when one of them removes less than this share of the nodes.
 _WORTHWHILE = 0.02

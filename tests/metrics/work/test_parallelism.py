@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import depgraph
 from depgraph.dag.graph import DependencyGraph
 from depgraph.dag.levels import depths
-from depgraph.metrics import width as width_module
-from depgraph.metrics.parallelism import Parallelism, parallelism
-from depgraph.metrics.width import largest_found, width
+from depgraph.metrics.flow import width as width_module
+from depgraph.metrics.flow.width import largest_found, width
+from depgraph.metrics.work.parallelism import Parallelism, parallelism
 from tests.metrics.strategies import as_networkx, graphs
 from tests.metrics.synthetic import eager_attention, recurrent, transformer
 

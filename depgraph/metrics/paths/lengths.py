@@ -12,9 +12,9 @@ from depgraph.dag.dag import Dag
 from depgraph.dag.graph import DependencyGraph, Node, check_graph
 from depgraph.dag.levels import longest_path
 from depgraph.dag.runs import BoolArray, IntArray, Runs
-from depgraph.metrics.reading import Table
+from depgraph.metrics.paths.reading import Table
+from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
 from depgraph.metrics.select import Selection, endpoint, select
-from depgraph.metrics.sweep import Sweep, Value, with_readers
 from depgraph.metrics.weights import Weight, node_weights
 
 #: Tables alive at the same time stay below this many bytes, and one of usual size fits into a processor's cache.

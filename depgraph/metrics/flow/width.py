@@ -7,8 +7,8 @@ import numpy as np
 from depgraph.dag.dag import Dag
 from depgraph.dag.reach import ancestors
 from depgraph.dag.runs import BoolArray, IntArray, Runs
-from depgraph.metrics.contraction import Supply, contract
-from depgraph.metrics.network import flow_through
+from depgraph.metrics.flow.contraction import Supply, contract
+from depgraph.metrics.flow.network import flow_through
 from depgraph.metrics.reach import descendants
 
 #: Up to this many nodes and runs the exact width is computed: some seconds, and about 100 bytes for each of them.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import depgraph
 from depgraph.dag.graph import DependencyGraph, Node
 from depgraph.errors import GraphError, PositionError
-from depgraph.metrics.bottleneck import Cut, bottleneck, state
+from depgraph.metrics.flow.bottleneck import Cut, bottleneck, state
 from tests.metrics.strategies import as_networkx, graphs
 from tests.metrics.synthetic import eager_attention, recurrent, transformer
 
@@ -157,7 +157,7 @@ def test_graphs_without_inputs_or_outputs() -> None:
 
 def test_long_runs_share_a_tree() -> None:
     # Windows of 100 over 400 nodes: an edge for each of them would be 40,000.
-    from depgraph.metrics.network import run_arcs
+    from depgraph.metrics.flow.network import run_arcs
 
     dag = transformer(1, 400, "window", window=100).dag
     arcs = run_arcs(dag)

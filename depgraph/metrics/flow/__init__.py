@@ -1,0 +1,1 @@
+"""How much can pass through a graph: cuts, and covers by chains."""

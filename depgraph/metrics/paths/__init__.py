@@ -1,0 +1,1 @@
+"""How far information travels, and where it arrives."""

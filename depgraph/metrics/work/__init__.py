@@ -1,0 +1,1 @@
+"""How much work there is, and when it can be done."""
