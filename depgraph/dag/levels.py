@@ -80,7 +80,7 @@ def depths(dag: Dag, weights: NumberArray | None = None) -> NumberArray:
     return depth
 
 
-def longest_path(dag: Dag, weights: NumberArray | None = None) -> IntArray:
+def longest_path(dag: Dag, depth: NumberArray | None = None) -> IntArray:
     """Return the nodes on a path of the largest weight, in order, inputs left out.
 
     Among several such paths, the one whose nodes have the lowest numbers, looked at from its end.
@@ -88,8 +88,8 @@ def longest_path(dag: Dag, weights: NumberArray | None = None) -> IntArray:
     Parameters
     ----------
     dag : Dag
-    weights : (nodes,) array, optional
-        As for `depths`.
+    depth : (nodes,) array, optional
+        What `depths` returns; that of unit weights by default.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def longest_path(dag: Dag, weights: NumberArray | None = None) -> IntArray:
     """
     if dag.nodes == dag.inputs:
         return np.zeros(0, np.int64)
-    depth = depths(dag, weights)
+    depth = depths(dag) if depth is None else depth
     node = dag.inputs + int(np.argmax(depth[dag.inputs :]))
     path = [node]
     while dag.reads.indptr[node + 1] > dag.reads.indptr[node]:

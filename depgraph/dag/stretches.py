@@ -41,6 +41,15 @@ class Stretches:
     chained: BoolArray
     reads: Runs
 
+    def followed_by(self, rows: Runs) -> Stretches:
+        """Return the stretches with one more at the end: a node for each row, which reads what is in the row."""
+        last = int(self.bounds[-1])
+        return Stretches(
+            self.bounds if not len(rows) else np.append(self.bounds, last + len(rows)),
+            self.chained if not len(rows) else np.append(self.chained, False),
+            self.reads.followed_by(rows.split_at(self.bounds[1:])),
+        )
+
 
 def in_blocks(dag: Dag) -> Stretches:
     """Return every block as a stretch of its own."""
@@ -84,7 +93,7 @@ def _links(dag: Dag) -> BoolArray | None:
     reads, counts = dag.reads, dag.reads.counts
     alone = np.zeros(dag.nodes, bool)
     alone[single] = True
-    at = single[(counts[single] > 0) & (single > 0)]
+    at = single[(counts[single] > 0) & (single > dag.inputs)]
     at = at[alone[at - 1]]
     latest = reads.indptr[at + 1] - 1
     at = at[(reads.stops[latest] == at) & (reads.starts[latest] == at - 1)]
