@@ -90,7 +90,7 @@ def path_lengths(
     wanted = sweep.between(sweep.stretch_of(sources), np.array([sweep.count - 1]))
     if not result.size or not wanted[-1]:
         return result
-    dtype, missing = _number_type(sweep, weights, wanted)
+    dtype, missing = _number_type(sweep, graph.dag, weights, wanted)
     columns = _columns(sweep, wanted, dtype.itemsize)
     for first in range(0, len(sources), columns):
         part = slice(first, first + columns)
@@ -147,7 +147,7 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     wanted = sweep.between(sweep.stretch_of(first), np.array([sweep.count - 1]))
     if not wanted[-1]:
         return Path(-1, [])
-    dtype, missing = _number_type(sweep, weights, wanted)
+    dtype, missing = _number_type(sweep, graph.dag, weights, wanted)
     lengths = np.full(len(weights), missing, weights.dtype)
     starts = _starts(sweep, graph.dag.inputs, first, dtype, missing, flat=True)
     sweep.run(weights, missing, starts, _keep(sweep, lengths), wanted)
@@ -192,17 +192,19 @@ def _sweep_to(graph: DependencyGraph, target: Runs, weight: Weight) -> tuple[Swe
     return Sweep(stretches), np.append(weights, np.zeros(len(target), weights.dtype))
 
 
-def _number_type(sweep: Sweep, weights: Table, wanted: BoolArray) -> tuple[np.dtype[Any], Any]:
+def _number_type(sweep: Sweep, dag: Dag, weights: Table, wanted: BoolArray) -> tuple[np.dtype[Any], Any]:
     """Return the smallest type that holds all lengths, and the number that stands for "no path" in it.
 
-    A path has at most one node of each block, and all nodes of a chain. What no path leads to also has weights added:
-    at most twice the bound.
+    A path has at most one node of each block, and all nodes of a chain; and it is no longer than the longest one. What
+    no path leads to also has weights added: at most twice the bound.
     """
     if weights.dtype.kind == "f":
         return weights.dtype, np.inf
     first, chained = sweep.stretches.bounds[:-1], sweep.stretches.chained
     most = np.where(chained, np.add.reduceat(weights, first), np.maximum.reduceat(weights, first))
     bound = int(most[wanted].sum())
+    if 2 * bound + 1 > np.iinfo(np.int16).max:
+        bound = int(depths(dag, weights[: dag.nodes]).max())
     for dtype in (np.int16, np.int32):
         if 2 * bound + 1 <= np.iinfo(dtype).max:
             return np.dtype(dtype), bound + 1
