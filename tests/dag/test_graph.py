@@ -152,7 +152,7 @@ def test_figures_of_a_dag() -> None:
     dag = two_inputs().dag
     assert (dag.nodes, dag.inputs, dag.edges, dag.runs) == (32, 27, 32, 5)
     assert dag.block_of[[0, 19, 20, 26, 27, 31]].tolist() == [0, 0, 1, 2, 3, 5]
-    empty = from_networkx(nx.DiGraph()).dag
+    empty = Dag(0, Runs.empty(0), np.array([0]))
     assert (empty.nodes, empty.edges, empty.runs, empty.blocks.tolist()) == (0, 0, 0, [0])
 
 
