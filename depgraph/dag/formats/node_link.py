@@ -80,7 +80,7 @@ def _plain(name: Any) -> Any:
     """Return the name of a node as JSON can hold it: a tuple becomes a list, as `networkx.node_link_graph` expects."""
     if isinstance(name, tuple):
         return [_plain(part) for part in name]
-    if isinstance(name, (np.integer, np.floating, np.bool_)):
+    if isinstance(name, np.generic):
         name = name.item()
     if type(name) in (str, int, bool) or (type(name) is float and np.isfinite(name)):
         return name
