@@ -84,7 +84,9 @@ class _Reader:
     def value(self, name: str, reader: str) -> Value:
         """Return a tensor by name; that of an input left out is constant."""
         if name and name not in self.values:
-            raise LoadError(f"{reader} read {name!r}, which no input, initializer or earlier node of the model is")
+            raise LoadError(
+                f"{reader} read {name!r}, which is no input, no initializer and no output of an earlier node"
+            )
         return self.values[name] if name else CONSTANT
 
     def define(self, name: str, value: Value, what: str) -> None:
