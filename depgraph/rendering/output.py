@@ -28,7 +28,7 @@ def format_of(path: Path | None, named: str | None) -> str:
         Where there is no such format.
     """
     if named is not None:
-        wanted = SUFFIXES.get(f".{named.lower().lstrip('.')}")
+        wanted = SUFFIXES.get(f".{named.lower().lstrip('.')}") if isinstance(named, str) else None
         if wanted is None:
             raise RenderError(f"Drawings come as dot, svg or png; got format {named!r}.")
         return wanted

@@ -176,6 +176,8 @@ def test_nodes_that_are_not_there(number: object) -> None:
     graph = from_networkx(nx.path_graph(4, create_using=nx.DiGraph))
     with pytest.raises(GraphError, match=f"The graph has nodes 0 to 3; there is no node {number!r}."):
         graph.node(number)  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match=f"The graph has nodes 0 to 3; there is no node {number!r}."):
+        graph.operation_of(number)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("key", [["a"], {"a": 1}, 1.5, True, None])
