@@ -74,7 +74,15 @@ def _attributed(dag: nx.DiGraph[Hashable], kind: str) -> nx.DiGraph[str]:
                 )
         result.add_node(name, **held)
     result.add_edges_from((str(u), str(v)) for u, v in dag.edges)
+    _one_type_each(result)
     return result
+
+
+def _one_type_each(dag: nx.DiGraph[str]) -> None:
+    """Make an attribute that is a float somewhere a float everywhere: a column has one type."""
+    floats = {key for data in dag.nodes.values() for key, value in data.items() if isinstance(value, float)}
+    for data in dag.nodes.values():
+        data |= {key: float(data[key]) for key in floats & data.keys() if isinstance(data[key], int)}
 
 
 def _held(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import networkx as nx
 import pytest
 
 import depgraph
+from depgraph.dag.formats.attributed import gexf, graphml
 from depgraph.dag.graph import DependencyGraph
 from depgraph.rendering.output import _engine
 from tests.gallery.files import traced
@@ -70,6 +72,18 @@ def test_awkward_names(tmp_path: Path, suffix: str) -> None:
     assert found.nodes["node"]["op"] == "<i>"
     assert found.nodes["node"]["module"] == '"'
     assert found.nodes["node"]["source"] == "a & b"
+
+
+@pytest.mark.parametrize(("write", "read"), [(graphml, nx.read_graphml), (gexf, nx.read_gexf)])
+@pytest.mark.parametrize("other", [3, 0.5])
+def test_numbers_stay_numbers(
+    write: Callable[[nx.DiGraph], bytes], read: Callable[[io.BytesIO], nx.DiGraph], other: float
+) -> None:
+    dag = nx.DiGraph([(0, 1)])
+    dag.nodes[0]["flops"], dag.nodes[1]["flops"] = 2**40, other
+    found = dict(read(io.BytesIO(write(dag))).nodes(data="flops"))
+    assert found == {"0": 2**40, "1": other}
+    assert {type(value) for value in found.values()} == {type(other)}
 
 
 def test_backslashes_in_dot_are_doubled(tmp_path: Path) -> None:
