@@ -398,6 +398,14 @@ def test_inputs_alone() -> None:
     assert depgraph.parallelism(graph).work == 0
 
 
+def test_a_model_of_constants() -> None:
+    graph = depgraph.from_onnx(model([node("Relu", ["W"], ["y"])], inputs=[], constants=["W"]))
+    assert (graph.dag.nodes, list(graph.inputs), graph.outputs["y"].count) == (0, [], 1)
+    assert depgraph.critical_path(graph) == (0, [])
+    assert depgraph.parallelism(graph).width == 0
+    assert "digraph" in depgraph.render(graph)
+
+
 def test_files(tmp_path: Path) -> None:
     given = model([node("MatMul", ["x", "W"], ["y"])], constants=["W"])
     file = tmp_path / "model.onnx"
