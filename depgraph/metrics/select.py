@@ -42,7 +42,10 @@ def select(terminals: Terminals, selection: Selection) -> tuple[Terminal, IntArr
         )
     terminal, positions = terminals[selection[0]], selection[1]
     if isinstance(positions, slice):
-        return terminal, np.arange(terminal.count)[positions]
+        try:
+            return terminal, np.arange(terminal.count)[positions]
+        except (TypeError, ValueError) as error:  # an end that is no number, a step of 0
+            raise PositionError(f"{positions!r} is no slice of the positions of {terminal.name}: {error}.") from error
     one = isinstance(positions, (tuple, str, bytes, Mapping)) or not isinstance(positions, Iterable)
     numbers = [terminal.index(position) for position in ([positions] if one else positions)]
     return terminal, np.array(numbers, np.int64)

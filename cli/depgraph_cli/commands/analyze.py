@@ -27,4 +27,4 @@ def analyze(request: Request, weight: str, as_json: bool) -> None:
         return
     from depgraph_cli.reporting.report import report
 
-    report(numbers, graph, loaded.kind, inferred=loaded.positions is None)
+    report(numbers, graph, loaded.kind, loaded.tracking)

@@ -92,6 +92,8 @@ def _paths(graph: DependencyGraph, source: str, target: str, weight: str) -> dic
 def _bottleneck(graph: DependencyGraph) -> dict[str, Any]:
     import depgraph
 
+    if not (graph.inputs and graph.outputs):
+        return {"source": None, "target": None, "size": 0, "nodes": []}
     source, target = graph.inputs.default().name, graph.outputs.default().name
     cut = depgraph.bottleneck(graph, source, target)
     return {"source": source, "target": target, "size": int(cut.size), "nodes": nodes(cut.nodes)}

@@ -12,7 +12,7 @@ from depgraph.errors import GraphError, PositionError
 from depgraph.metrics.paths import lengths as paths
 from depgraph.metrics.paths.lengths import critical_path, path_lengths, shortest_path
 from tests.metrics.strategies import as_networkx, graphs
-from tests.metrics.synthetic import eager_attention, recurrent, transformer
+from tests.metrics.synthetic import eager_attention, nothing, recurrent, transformer
 
 
 def expected_lengths(graph: DependencyGraph, cost: dict[int, float]) -> np.ndarray:
@@ -195,7 +195,7 @@ def test_no_path_at_all() -> None:
 
 
 def test_graphs_without_work() -> None:
-    assert critical_path(depgraph.from_networkx(nx.DiGraph())) == (0, [])
+    assert critical_path(nothing()) == (0, [])
     graph = depgraph.from_networkx(nx.empty_graph(2, create_using=nx.DiGraph), sources=[0, 1], targets=[1])
     assert critical_path(graph) == (0, [])
     assert path_lengths(graph).tolist() == [[-1], [0]]
