@@ -11,14 +11,18 @@ import numpy as np
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, Runs, offsets
-from depgraph.metrics.paths.reading import Selector, Table, segments, selector
+from depgraph.metrics.paths.joins import MINIMUM, Join, SmallestSum, Table
+from depgraph.metrics.paths.reading import Selector, segments, selector
 
 #: Nodes whose numbers of runs differ are treated alike, the last run repeated, up to this many runs.
 _PADDED = 8
 
 
 class Value(NamedTuple):
-    """The values of a block: ``table + offset``. Blocks that read one other block in order share its table."""
+    """The values of a block: ``table``, its lengths plus ``offset``.
+
+    Blocks that read one other block in order share its table.
+    """
 
     table: Table
     offset: Any
@@ -52,10 +56,12 @@ class Sweep:
     Parameters
     ----------
     dag : Dag
+    join : Join or SmallestSum, optional
+        What a node makes of the values that it reads: their minimum by default.
     """
 
-    def __init__(self, dag: Dag) -> None:
-        self.dag = dag
+    def __init__(self, dag: Dag, join: Join | SmallestSum = MINIMUM) -> None:
+        self.dag, self.join = dag, join
         self.bounds: list[int] = dag.blocks.tolist()
         self.blocks = len(self.bounds) - 1
         self.run_bounds: list[int] = dag.reads.indptr[dag.blocks].tolist()
@@ -101,7 +107,7 @@ class Sweep:
         visit: Callable[[int, Value], None],
         wanted: BoolArray | None = None,
     ) -> None:
-        """Compute the minimum over what each node reads plus the node's weight, for all nodes, block by block.
+        """Join what each node reads and add the node's weight to its lengths, for all nodes, block by block.
 
         Parameters
         ----------
@@ -122,18 +128,20 @@ class Sweep:
             for block, last in enumerate(self.last_readers(wanted).tolist()):
                 dropped[last if last >= 0 else block].append(block)
         columns: tuple[int, ...] = ()
+        dtype = weights.dtype
         for block in range(self.blocks):
             if wanted is not None and not wanted[block]:
                 continue
             given = start(block)
             if given is not None:
-                columns, value = given.shape[1:], Value(given, 0, False)
+                columns, dtype, value = given.shape[1:], given.dtype, Value(given, 0, False)
             else:
                 low, high = self.bounds[block], self.bounds[block + 1]
                 found = self._read(self._plan(block), values, empty)
                 if found is None:
-                    found = Value(np.broadcast_to(weights.dtype.type(empty), (high - low, *columns)), 0, False)
-                value = _add(found, weights[low:high], exact)
+                    found = Value(np.empty((high - low, *columns), dtype), 0, False)
+                    self.join.fill(found.table, empty)
+                value = _add(found, weights[low:high], exact, self.join)
             values[block] = value
             visit(block, value)
             for old in dropped[block]:
@@ -157,7 +165,7 @@ class Sweep:
             return self._make_pile(starts, stops, read, np.array([high - low]))
         counts = np.diff(reads.indptr[self.bounds[block] : self.bounds[block + 1] + 1])
         most, fewest = int(counts.max()), int(counts.min())
-        if most == fewest or (fewest > 0 and most <= _PADDED):
+        if most == fewest or (fewest > 0 and most <= _PADDED and self.join.idempotent):
             which = offsets(counts)[:-1, None] + np.minimum(np.arange(most), counts[:, None] - 1)
             read_grid = read[which]
             if (read_grid == read_grid[0]).all():
@@ -176,12 +184,12 @@ class Sweep:
 
     def _column(self, read: int, starts: IntArray, stops: IntArray) -> Column:
         low = self.bounds[read]
-        return Column(read, selector(starts - low, stops - low, self.bounds[read + 1] - low))
+        return Column(read, selector(starts - low, stops - low, self.bounds[read + 1] - low, self.join))
 
     def _read(self, plan: list[Column] | Pile, values: dict[int, Value], empty: Any) -> Value | None:
         """Return what the nodes of a block get from what they read, None where nothing they read has a value."""
         if isinstance(plan, Pile):
-            return _read_pile(plan, values, empty)
+            return _read_pile(plan, values, empty, self.join)
         result: Value | None = None
         for column in plan:
             value = values.get(column.read)
@@ -189,7 +197,9 @@ class Sweep:
                 continue
             table, fresh = column.select(value.table)
             found = Value(table, value.offset, fresh)
-            result = found if result is None else _combine(result, found)
+            result = found if result is None else _combine(result, found, self.join)
+        if result is not None and result.fresh:
+            self.join.settle(result.table)
         return result
 
 
@@ -204,7 +214,7 @@ def with_readers(dag: Dag, rows: Runs) -> Dag:
     return Dag(dag.inputs, reads, np.unique(np.append(dag.blocks, dag.nodes + len(rows))))
 
 
-def _read_pile(plan: Pile, values: dict[int, Value], empty: Any) -> Value | None:
+def _read_pile(plan: Pile, values: dict[int, Value], empty: Any, join: Join | SmallestSum) -> Value | None:
     parts = [(values[read], select, rows) for read, select, rows in plan.groups if read in values]
     if not parts:
         return None
@@ -212,36 +222,39 @@ def _read_pile(plan: Pile, values: dict[int, Value], empty: Any) -> Value | None
     base = min(value.offset for value, _, _ in parts)
     pile = np.empty((plan.rows, *first.shape[1:]), first.dtype)
     if sum(len(rows) for _, _, rows in parts) < plan.rows:
-        pile[:] = empty - base
+        join.fill(pile, empty - base)
     for value, select, rows in parts:
         found = select(value.table)[0]
-        pile[rows] = found + (value.offset - base) if value.offset != base else found
+        pile[rows] = join.shift(found, value.offset - base) if value.offset != base else found
     live = plan.counts > 0
     if live.all():
-        return Value(segments(pile, plan.starts, plan.counts), base, True)
-    result = np.full((len(live), *first.shape[1:]), empty - base, first.dtype)
-    result[live] = segments(pile, plan.starts[live], plan.counts[live])
+        result = segments(pile, plan.starts, plan.counts, join)
+    else:
+        result = np.empty((len(live), *first.shape[1:]), first.dtype)
+        join.fill(result, empty - base)
+        result[live] = segments(pile, plan.starts[live], plan.counts[live], join)
+    join.settle(result)
     return Value(result, base, True)
 
 
-def _combine(one: Value, other: Value) -> Value:
-    if one.table is other.table:
+def _combine(one: Value, other: Value, join: Join | SmallestSum) -> Value:
+    if one.table is other.table and (join.idempotent or one.offset != other.offset):
         return one if one.offset <= other.offset else other
     if one.offset > other.offset:
         one, other = other, one
     table, fresh = other.table, other.fresh
     if other.offset != one.offset:
-        table, fresh = np.add(table, other.offset - one.offset, out=table if fresh else None), True
+        table, fresh = join.shift(table, other.offset - one.offset, out=table if fresh else None), True
     out = one.table if one.fresh else table if fresh else None
-    return Value(np.minimum(one.table, table, out=out), one.offset, True)
+    return Value(join(one.table, table, out=out), one.offset, True)
 
 
-def _add(value: Value, weights: Table, exact: bool) -> Value:
+def _add(value: Value, weights: Table, exact: bool, join: Join | SmallestSum) -> Value:
     """Add each node's weight: to the offset if they are all the same, which leaves the table alone."""
     first = weights[0]
     if exact and (weights == first).all():
         return value._replace(offset=value.offset + int(first), fresh=False)
     if not weights.any():
         return value._replace(fresh=False)
-    column = weights.astype(value.table.dtype, copy=False).reshape(-1, *(1,) * (value.table.ndim - 1))
-    return Value(value.table + column, value.offset, False)
+    column = weights.reshape(-1, *(1,) * (value.table.ndim - 1))
+    return Value(join.shift(value.table, column), value.offset, False)
