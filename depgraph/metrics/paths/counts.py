@@ -43,8 +43,8 @@ def count_paths(
         Count only the shortest paths.
     weight : {"ops", "contractions"} or callable, optional
         What a node adds to the length, which says which paths are the shortest; see `node_weights`. Where weights are
-        not integers, lengths are sums of floats, added up from the input on, and as long as each other only where
-        those sums are the same.
+        not integers, lengths are sums of floats, added up from the input on; of the ways to a node, all are shortest
+        whose sums are exactly the smallest.
 
     Returns
     -------

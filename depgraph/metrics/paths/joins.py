@@ -97,15 +97,14 @@ class Digits:
         DigitsFullError
             Where that needs more digits.
         """
-        if not table.size or not int(table.max()) >> self.most:
-            return
         digits = self.split(table)
-        last = digits.shape[-2] - 1
-        for k in range(last):
-            digits[..., k + 1, :] += digits[..., k, :] >> self.base
-            digits[..., k, :] &= (1 << self.base) - 1
-        if int(digits[..., last, :].max()) >> self.most:
-            raise DigitsFullError
+        rest, highest = digits[..., :-1, :], digits[..., -1, :]
+        while table.size and int(table.max()) >> self.most:
+            if int(highest.max()) >> self.most:
+                raise DigitsFullError
+            over = rest >> self.base
+            rest &= (1 << self.base) - 1
+            digits[..., 1:, :] += over
 
     def integers(self, table: Table) -> npt.NDArray[np.object_]:
         """Return (rows, columns) Python integers."""
