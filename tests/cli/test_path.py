@@ -94,12 +94,14 @@ def test_refused(refusal, fixtures, arguments, message):
 
 
 def test_how_many_paths_there_are(answer, run, fixtures):
-    # Through two layers of causal attention with queries, keys and values: from a position to itself by any of the
-    # three, to a later one by key or value; and around each layer.
+    # Two layers: through attention in one or both of them, by three tokens; around each feed-forward part or through it.
     found = answer("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3)
-    again = run("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3).stdout.splitlines()
-    assert again[1] == f"One of {found['shortest_paths']} shortest paths, of {found['paths']:,} paths in all."
-    assert 1 < found["shortest_paths"] < found["paths"]
+    assert (found["shortest_paths"], found["paths"]) == (2, 4 * 5)
+    told = run("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3).stdout.splitlines()[1]
+    assert told == "One of 2 shortest paths, of 20 paths in all."
+    assert answer("path", fixtures / "rnn.py", 0, 7, "--n", 8)["paths"] == 1
+    weighed = answer("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3, "--weight", "contractions")
+    assert (weighed["length"], weighed["shortest_paths"], weighed["paths"]) == (3, 2, 20)
 
 
 RESIDUAL = """
