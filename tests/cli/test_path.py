@@ -94,7 +94,7 @@ def test_refused(refusal, fixtures, arguments, message):
 
 
 def test_how_many_paths_there_are(answer, run, fixtures):
-    # Two layers: through attention in one or both of them, by three tokens; around each feed-forward part or through it.
+    # Two layers: through attention in one of them or both, by three tokens; around the feed-forward parts or through.
     found = answer("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3)
     assert (found["shortest_paths"], found["paths"]) == (2, 4 * 5)
     told = run("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3).stdout.splitlines()[1]
