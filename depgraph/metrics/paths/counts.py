@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from depgraph.dag.graph import DependencyGraph
 from depgraph.dag.runs import IntArray
+from depgraph.dag.stretches import Stretches
 from depgraph.metrics.paths.joins import Digits, DigitsFullError, SmallestSum, Sum, Table
 from depgraph.metrics.paths.passage import Passage
 from depgraph.metrics.paths.sweep import Sweep
@@ -72,8 +73,9 @@ def count_paths(
     >>> depgraph.count_paths(graph, shortest=True)
     array([[1]], dtype=object)
     """
-    passage = Passage.between(graph, source, target)
-    weights = passage.with_targets(node_weights(graph, weight))
+    weights = node_weights(graph, weight)
+    passage = Passage.between(graph, source, target, exact=not shortest or weights.dtype.kind == "i")
+    weights = passage.with_targets(weights)
     result = np.zeros(passage.shape, object)
     if not passage.exists:
         return result
@@ -89,7 +91,7 @@ class _Count:
     def __init__(self, passage: Passage, weights: Table | None) -> None:
         self.passage, self.weights = passage, weights
         self.floats = weights is not None and weights.dtype.kind == "f"
-        self.places, self.summands = 1, int(passage.dag.reads.sizes.max())
+        self.places, self.summands = 1, _summands(passage.stretches)
         self.sweep: Sweep | None = None
 
     def from_sources(self, sources: IntArray) -> npt.NDArray[np.object_]:
@@ -105,7 +107,7 @@ class _Count:
         digits = Digits(columns, self.summands)
         join = Sum(np.add, False, digits) if self.weights is None else SmallestSum(digits, self.floats)
         if self.sweep is None or self.sweep.join != join:
-            self.sweep = Sweep(passage.dag, join)
+            self.sweep = Sweep(passage.stretches, join)
         missing = np.inf if self.floats else 0 if self.weights is None else _MISSING
         lengths = 0 if self.weights is None else columns
 
@@ -119,6 +121,12 @@ class _Count:
                 table[rows, at] = 0  # the bits of 0.0 as well
             table[rows, lengths + at] = 1
 
-        weights = np.zeros(passage.dag.nodes, np.int64) if self.weights is None else self.weights
+        weights = passage.with_targets(np.zeros(passage.dag.nodes, np.int64)) if self.weights is None else self.weights
         value = passage.arrive(self.sweep, weights, missing, passage.starts(sources, blank, mark))
         return digits.integers(value.table[:, lengths:]).T
+
+
+def _summands(stretches: Stretches) -> int:
+    """Return how many counts are added up at most before there is a chance to carry: all that a chain is long."""
+    chain = np.diff(stretches.bounds)[stretches.chained]
+    return int(max(stretches.reads.sizes.max(), chain.max(initial=0)))

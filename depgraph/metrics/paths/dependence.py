@@ -62,7 +62,8 @@ def dependence_matrix(graph: DependencyGraph, source: Selection = None, target: 
     passage = Passage.between(graph, source, target)
     counts, reached = np.zeros(len(passage.sources), np.int64), [np.zeros(0, np.int64)]
     if passage.exists:
-        sweep, nothing = Sweep(passage.dag, UNION), np.zeros(passage.dag.nodes, np.int64)
+        sweep = Sweep(passage.stretches, UNION)
+        nothing = passage.with_targets(np.zeros(passage.dag.nodes, np.int64))
         for part in _whole_words(passage):
             sources = passage.sources[part]
             words = passage.arrive(sweep, nothing, 0, _starts(passage, sources)).table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.graph import DependencyGraph, Node, check_graph
-from depgraph.dag.levels import longest_path
-from depgraph.dag.runs import BoolArray, IntArray
+from depgraph.dag.levels import depths, longest_path
+from depgraph.dag.nodes import Nodes
+from depgraph.dag.runs import IntArray
 from depgraph.metrics.paths.joins import Table
 from depgraph.metrics.paths.passage import Passage
-from depgraph.metrics.paths.sweep import Value
+from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
 from depgraph.metrics.select import Selection, endpoint
 from depgraph.metrics.weights import Weight, node_weights
 
@@ -26,12 +27,12 @@ class Path(NamedTuple):
     ----------
     length : int or float
         Operations executed, or their summed weight; -1 where there is no path.
-    nodes : list of Node
+    nodes : sequence of Node
         The nodes executed, in order; inputs are left out.
     """
 
     length: int | float
-    nodes: list[Node]
+    nodes: Sequence[Node]
 
 
 def path_lengths(
@@ -75,8 +76,9 @@ def path_lengths(
            [-1,  1,  2],
            [-1, -1,  1]])
     """
-    passage = Passage.between(graph, source, target)
-    weights = passage.with_targets(node_weights(graph, weight))
+    check_graph(graph)
+    weights = node_weights(graph, weight)
+    passage = Passage.between(graph, source, target, exact=weights.dtype.kind == "i")
     result = np.full(passage.shape, -1, weights.dtype)
     for part, write in length_parts(passage, weights):
         write(result[part])
@@ -95,7 +97,8 @@ def length_parts(passage: Passage, weights: Table) -> Iterator[tuple[slice, Call
     """
     if not passage.exists:
         return
-    dtype, missing = _number_type(passage.dag, weights, passage.wanted)
+    weights = passage.with_targets(weights)
+    dtype, missing = _number_type(passage, weights)
     for part in passage.parts(dtype.itemsize):
         start = _starts(passage, passage.sources[part], dtype, missing)
         value = passage.arrive(passage.sweep, weights, missing, start)
@@ -145,18 +148,19 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     check_graph(graph)
     start_terminal, start = endpoint(graph.inputs, source)
     end_terminal, end = endpoint(graph.outputs, target)
-    passage = Passage(graph, start_terminal.nodes.row(start), end_terminal.nodes.take(np.array([end])))
-    weights = passage.with_targets(node_weights(graph, weight))
+    weights = node_weights(graph, weight)
+    gathered = end_terminal.nodes.take(np.array([end]))
+    passage = Passage(graph, start_terminal.nodes.row(start), gathered, exact=weights.dtype.kind == "i")
     if not passage.exists:
         return Path(-1, [])
-    dag = passage.dag
-    dtype, missing = _number_type(dag, weights, passage.wanted)
-    lengths = np.full(dag.nodes, missing, weights.dtype)
-    start_table = _starts(passage, passage.sources, dtype, missing, flat=True)
-    passage.sweep.run(weights, missing, start_table, _keep(dag, lengths), passage.wanted)
+    weights = passage.with_targets(weights)
+    dtype, missing = _number_type(passage, weights)
+    lengths = np.full(len(weights), missing, weights.dtype)
+    starts = _starts(passage, passage.sources, dtype, missing, flat=True)
+    passage.sweep.run(weights, missing, starts, _keep(passage.sweep, lengths), passage.wanted)
     if lengths[-1] >= missing:
         return Path(-1, [])
-    return Path(lengths[-1].item(), [graph.node(number) for number in _walk_back(dag, lengths)])
+    return Path(lengths[-1].item(), Nodes(graph, _walk_back(with_readers(graph.dag, gathered), lengths)))
 
 
 def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
@@ -183,18 +187,23 @@ def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
     (3, ['a', 'b', 'y'])
     """
     weights = node_weights(graph, weight)
-    numbers = longest_path(graph.dag, weights)
-    return Path(weights[numbers].sum().item(), [graph.node(number) for number in numbers.tolist()])
+    depth = depths(graph.dag, weights)
+    return Path(depth.max(initial=0).item(), Nodes(graph, lambda: longest_path(graph.dag, depth)))
 
 
-def _number_type(dag: Dag, weights: Table, wanted: BoolArray) -> tuple[np.dtype[Any], Any]:
+def _number_type(passage: Passage, weights: Table) -> tuple[np.dtype[Any], Any]:
     """Return the smallest type that holds all lengths, and the number that stands for "no path" in it.
 
-    A path has at most one node of each block. What no path leads to also has weights added: at most twice the bound.
+    A path has at most one node of each block, and all nodes of a chain; and it is no longer than the longest one. What
+    no path leads to also has weights added: at most twice the bound.
     """
     if weights.dtype.kind == "f":
         return weights.dtype, np.inf
-    bound = int(np.maximum.reduceat(weights, dag.blocks[:-1])[wanted].sum())
+    first, chained = passage.stretches.bounds[:-1], passage.stretches.chained
+    most = np.where(chained, np.add.reduceat(weights, first), np.maximum.reduceat(weights, first))
+    bound = int(most[passage.wanted].sum())
+    if 2 * bound + 1 > np.iinfo(np.int16).max:
+        bound = int(depths(passage.dag, weights[: passage.dag.nodes]).max())
     for dtype in (np.int16, np.int32):
         if 2 * bound + 1 <= np.iinfo(dtype).max:
             return np.dtype(dtype), bound + 1
@@ -204,7 +213,7 @@ def _number_type(dag: Dag, weights: Table, wanted: BoolArray) -> tuple[np.dtype[
 def _starts(
     passage: Passage, sources: IntArray, dtype: np.dtype[Any], missing: Any, flat: bool = False
 ) -> Callable[[int], Table | None]:
-    """Return the tables of the input blocks: 0 from a source to itself, no path from it to other inputs."""
+    """Return the tables of the stretches of inputs: 0 from a source to itself, no path from it to other inputs."""
 
     def blank(rows: int) -> Table:
         return np.full(rows if flat else (rows, len(sources)), missing, dtype)
@@ -215,16 +224,16 @@ def _starts(
     return passage.starts(sources, blank, mark)
 
 
-def _keep(dag: Dag, lengths: Table) -> Callable[[int, Value], None]:
-    bounds = dag.blocks.tolist()
+def _keep(sweep: Sweep, lengths: Table) -> Callable[[int, Value], None]:
+    bounds = sweep.bounds
 
-    def keep(block: int, value: Value) -> None:
-        np.add(value.table, value.offset, out=lengths[bounds[block] : bounds[block + 1]], dtype=lengths.dtype)
+    def keep(stretch: int, value: Value) -> None:
+        np.add(value.table, value.offset, out=lengths[bounds[stretch] : bounds[stretch + 1]], dtype=lengths.dtype)
 
     return keep
 
 
-def _walk_back(dag: Dag, lengths: Table) -> list[int]:
+def _walk_back(dag: Dag, lengths: Table) -> IntArray:
     """Return the nodes on the way to the last node, at each of them going back to the nearest node that it reads."""
     numbers: list[int] = []
     node = dag.nodes - 1
@@ -232,4 +241,4 @@ def _walk_back(dag: Dag, lengths: Table) -> list[int]:
         numbers.append(node)
         read = dag.reads.row(node)
         node = int(read[np.argmin(lengths[read])])
-    return numbers[:0:-1]
+    return np.array(numbers[:0:-1], np.int64)

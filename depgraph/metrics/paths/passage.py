@@ -9,8 +9,9 @@ import numpy as np
 
 from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.dag.runs import IntArray, Runs
+from depgraph.dag.stretches import in_blocks
 from depgraph.metrics.paths.joins import Table
-from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
+from depgraph.metrics.paths.sweep import Sweep, Value
 from depgraph.metrics.select import Selection, select
 
 #: Tables alive at the same time stay below this many bytes, and one of usual size fits into a processor's cache.
@@ -20,7 +21,7 @@ _FEWEST_COLUMNS = 256
 
 
 class Passage:
-    """The way from some nodes to others, each of these read by one more node in a last block.
+    """The way from some nodes to others, each of these read by one more node in a stretch of their own at the end.
 
     Parameters
     ----------
@@ -29,33 +30,37 @@ class Passage:
         Inputs.
     targets : Runs
         Row j: the nodes that target j gathers.
+    exact : bool
+        Whether weights, if there are any, are integers, which may be added up in any order.
 
     Attributes
     ----------
     dag : Dag
-        The graph with the targets as nodes.
+        The graph itself.
+    stretches : Stretches
+        Its stretches, and that of the targets.
     sweep : Sweep
-        Over that, taking minima.
-    wanted : (blocks,) bool array
-        The blocks in which there may be something on the way.
+        Over them, taking minima.
+    wanted : (stretches,) bool array
+        Those in which there may be something on the way.
     exists : bool
         Whether there may be a way at all.
     """
 
-    def __init__(self, graph: DependencyGraph, sources: IntArray, targets: Runs) -> None:
-        self.dag = with_readers(graph.dag, targets)
-        self.sources, self.targets = sources, len(targets)
-        self.sweep = Sweep(self.dag)
-        self.wanted = self.sweep.between(np.unique(self.dag.block_of[sources]), np.array([self.sweep.blocks - 1]))
+    def __init__(self, graph: DependencyGraph, sources: IntArray, targets: Runs, exact: bool = True) -> None:
+        self.dag, self.sources, self.targets = graph.dag, sources, len(targets)
+        self.stretches = (self.dag.stretches if exact else in_blocks(self.dag)).followed_by(targets)
+        self.sweep = Sweep(self.stretches)
+        self.wanted = self.sweep.between(self.sweep.stretch_of(sources), np.array([self.sweep.count - 1]))
         self.exists = bool(len(sources) and len(targets) and self.wanted[-1])
 
     @classmethod
-    def between(cls, graph: DependencyGraph, source: Selection, target: Selection) -> Passage:
+    def between(cls, graph: DependencyGraph, source: Selection, target: Selection, exact: bool = True) -> Passage:
         """Return the way between what is meant by two selections; see `select`."""
         check_graph(graph)
         start, start_positions = select(graph.inputs, source)
         end, end_positions = select(graph.outputs, target)
-        return cls(graph, start.nodes.take(start_positions).starts, end.nodes.take(end_positions))
+        return cls(graph, start.nodes.take(start_positions).starts, end.nodes.take(end_positions), exact)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,12 +74,12 @@ class Passage:
     def parts(self, itemsize: float) -> Iterator[slice]:
         """Yield which sources to take at a time, given how many bytes each of them takes up in each node's row."""
         sweep, wanted = self.sweep, self.wanted
-        sizes = np.where(wanted, np.diff(self.dag.blocks), 0)
+        sizes = np.where(wanted, np.diff(sweep.bounds), 0)
         last = sweep.last_readers(wanted)
-        freed = np.zeros(sweep.blocks + 1, np.int64)
-        np.add.at(freed, np.where(last < 0, np.arange(sweep.blocks), last) + 1, sizes)
+        freed = np.zeros(sweep.count + 1, np.int64)
+        np.add.at(freed, np.where(last < 0, np.arange(sweep.count), last) + 1, sizes)
         alive = int((np.cumsum(sizes) - np.cumsum(freed)[:-1]).max())
-        runs = int(np.where(wanted, np.diff(sweep.run_bounds), 0).max())
+        runs = int(np.where(wanted, sweep.run_counts, 0).max())
         within_memory = int(_MEMORY / (itemsize * (alive + 2 * runs)))
         within_cache = int(_CACHE * int(wanted.sum()) / (itemsize * int(sizes.sum())))
         columns = max(1, min(within_memory, max(within_cache, _FEWEST_COLUMNS)))
@@ -97,15 +102,14 @@ class Passage:
         mark : callable
             Called with such a table, rows and columns: the node in each of these rows is the source of that column.
         """
-        dag, blocks = self.dag, self.dag.block_of[sources]
-        inputs = int(np.searchsorted(dag.blocks, dag.inputs))
+        bounds, of_source = self.sweep.bounds, self.sweep.stretch_of(sources)
 
-        def start(block: int) -> Table | None:
-            if block >= inputs:
+        def start(stretch: int) -> Table | None:
+            low, high = bounds[stretch], bounds[stretch + 1]
+            if low >= self.dag.inputs:
                 return None
-            low, high = int(dag.blocks[block]), int(dag.blocks[block + 1])
             table = blank(high - low)
-            here = np.flatnonzero(blocks == block)
+            here = np.flatnonzero(of_source == stretch)
             mark(table, sources[here] - low, here)
             return table
 
@@ -115,8 +119,8 @@ class Passage:
         """Return the values of the targets, a row each."""
         arrived: list[Value] = []
 
-        def visit(block: int, value: Value) -> None:
-            if block == sweep.blocks - 1:
+        def visit(stretch: int, value: Value) -> None:
+            if stretch == sweep.count - 1:
                 arrived.append(value)
 
         sweep.run(weights, empty, start, visit, self.wanted)

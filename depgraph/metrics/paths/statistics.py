@@ -117,8 +117,9 @@ def path_statistics(
     check_graph(graph)
     start, rows = select(graph.inputs, source)
     end, columns = select(graph.outputs, target)
-    passage = Passage(graph, start.nodes.take(rows).starts, end.nodes.take(columns))
-    weights = passage.with_targets(node_weights(graph, weight))
+    weights = node_weights(graph, weight)
+    exact = weights.dtype.kind == "i"
+    passage = Passage(graph, start.nodes.take(rows).starts, end.nodes.take(columns), exact)
     distances = _Distances(start.grid, rows, columns) if start.grid == end.grid and start.count == end.count else None
     tallies = []
     for part, lengths in _lengths(passage, weights):

@@ -140,9 +140,7 @@ def test_sources_are_taken_in_parts_where_memory_is_short(
     monkeypatch.setattr(passage, "_MEMORY", 4000)
     taken = []
     starts = Passage.starts
-    monkeypatch.setattr(
-        Passage, "starts", lambda self, part, *rest: taken.append(len(part)) or starts(self, part, *rest)
-    )
+    monkeypatch.setattr(Passage, "starts", lambda way, part, *rest: taken.append(len(part)) or starts(way, part, *rest))
     assert np.array_equal(path_lengths(graph), whole)
     assert len(taken) > 1
     assert sum(taken) == len(whole)
