@@ -80,6 +80,29 @@ def test_shortest_paths_by_contractions(graph: DependencyGraph) -> None:
     assert same(count_paths(graph, shortest=True, weight="contractions"), by_recursion(graph, cost))
 
 
+@given(st.integers(9, 40), st.sets(st.tuples(st.integers(-2, 38), st.integers(0, 39)), max_size=12), st.data())
+@settings(max_examples=60)
+def test_along_loops(steps: int, jumps: set[tuple[int, int]], data: st.DataObject) -> None:
+    """A loop whose steps also read inputs (-2 and -1) and steps long before."""
+    dag = nx.DiGraph([(-2, 0), (-1, steps // 2), *pairwise(range(steps))])
+    dag.add_edges_from((u, v) for u, v in jumps if u < v < steps)
+    cost = {v: data.draw(st.integers(0, 2)) for v in range(steps)}
+    ends = data.draw(st.lists(st.integers(-2, steps - 1), min_size=1, unique=True))
+    graph = depgraph.from_networkx(dag, sources=[-2, -1], targets=ends)
+    assert graph.dag.stretches.chained.any() or jumps
+    for shortest in (False, True):
+        found = count_paths(graph, shortest=shortest, weight=lambda node: cost[node.id])
+        for i, source in enumerate((-2, -1)):
+            ways = {source: (0, 1)}
+            for v in range(steps):
+                read = [ways[u] for u in dag.predecessors(v) if u in ways]
+                least = min((length for length, _ in read), default=0)
+                if read:
+                    number = sum(count for length, count in read if length == least or not shortest)
+                    ways[v] = (least + cost[v], number)
+            assert found[i].tolist() == [ways.get(end, (0, 0))[1] for end in ends]
+
+
 MODELS = [
     transformer(2, 23),
     transformer(2, 23, "full"),

@@ -37,6 +37,7 @@ MODELS = [
     transformer(2, 64, "window", 5),
     transformer(1, 63, "full"),
     recurrent(2, 70, both_ways=True),
+    recurrent(3, 70),
     eager_attention(2, 9),
 ]
 
