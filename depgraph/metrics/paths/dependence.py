@@ -60,7 +60,8 @@ def dependence_matrix(graph: DependencyGraph, source: Selection = None, target: 
     from scipy.sparse import csr_array
 
     passage = Passage.between(graph, source, target)
-    counts, reached = np.zeros(len(passage.sources), np.int64), [np.zeros(0, np.int64)]
+    number = np.int32 if passage.targets <= np.iinfo(np.int32).max else np.int64
+    counts, reached = np.zeros(len(passage.sources), np.int64), [np.zeros(0, number)]
     if passage.exists:
         sweep = Sweep(passage.stretches, UNION)
         nothing = passage.with_targets(np.zeros(passage.dag.nodes, np.int64))
@@ -75,7 +76,7 @@ def dependence_matrix(graph: DependencyGraph, source: Selection = None, target: 
                 depends = np.ascontiguousarray(bits.T[: len(sources) - first * _WORD]).view(bool)
                 low = part.start + first * _WORD
                 counts[low : low + len(depends)] = np.count_nonzero(depends, axis=1)
-                reached.append(np.nonzero(depends)[1])
+                reached.append(np.nonzero(depends)[1].astype(number))
     indices = np.concatenate(reached)
     return csr_array((np.ones(len(indices), bool), indices, offsets(counts)), shape=passage.shape)
 
@@ -88,7 +89,7 @@ def _whole_words(passage: Passage) -> list[slice]:
 
 
 def _starts(passage: Passage, sources: IntArray) -> Callable[[int], Table | None]:
-    """Return the tables of the input blocks: the set of the sources that each input is."""
+    """Return the tables of the stretches of inputs: of each input, which of the sources it is."""
 
     def blank(rows: int) -> Table:
         return np.zeros((rows, -(-len(sources) // _WORD)), np.uint64)
