@@ -8,6 +8,14 @@ import depgraph
 
 PUBLIC = {
     "Cut",
+    "DistanceStatistics",
+    "Field",
+    "PathStatistics",
+    "count_paths",
+    "dependence_matrix",
+    "feeds",
+    "path_statistics",
+    "reads",
     "DependencyGraph",
     "DepgraphError",
     "GraphError",

@@ -75,17 +75,15 @@ def _terminals(terminals: Mapping[str, Terminal]) -> dict[str, Any]:
 def _paths(graph: DependencyGraph, source: str, target: str, weight: str) -> dict[str, Any]:
     import depgraph
 
-    lengths = depgraph.path_lengths(graph, source, target, weight)
-    reached = lengths[lengths >= 0]
-    some = reached.size > 0
+    found = depgraph.path_statistics(graph, source, target, weight)
     return {
         "source": source,
         "target": target,
-        "max": plain(reached.max()) if some else None,
-        "mean": float(reached.mean()) if some else None,
-        "min": plain(reached.min()) if some else None,
-        "pairs": int(lengths.size),
-        "unreachable": int(lengths.size - reached.size),
+        "max": None if found.maximum is None else plain(found.maximum),
+        "mean": found.mean,
+        "min": None if found.minimum is None else plain(found.minimum),
+        "pairs": found.pairs,
+        "unreachable": found.unreachable,
     }
 
 

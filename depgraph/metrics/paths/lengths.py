@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,17 +12,12 @@ from depgraph.dag.dag import Dag
 from depgraph.dag.graph import DependencyGraph, Node, check_graph
 from depgraph.dag.levels import depths, longest_path
 from depgraph.dag.nodes import Nodes
-from depgraph.dag.runs import BoolArray, IntArray, Runs
-from depgraph.dag.stretches import in_blocks
-from depgraph.metrics.paths.reading import Table
+from depgraph.dag.runs import IntArray
+from depgraph.metrics.paths.joins import Table
+from depgraph.metrics.paths.passage import Passage
 from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
-from depgraph.metrics.select import Selection, endpoint, select
+from depgraph.metrics.select import Selection, endpoint
 from depgraph.metrics.weights import Weight, node_weights
-
-#: Tables alive at the same time stay below this many bytes, and one of usual size fits into a processor's cache.
-_MEMORY, _CACHE = 1 << 29, 1 << 20
-#: Sources are taken at least this many at a time, if memory allows: each pass over the blocks costs time by itself.
-_FEWEST_COLUMNS = 256
 
 
 class Path(NamedTuple):
@@ -82,28 +77,39 @@ def path_lengths(
            [-1, -1,  1]])
     """
     check_graph(graph)
-    start, start_positions = select(graph.inputs, source)
-    end, end_positions = select(graph.outputs, target)
-    sources, gathered = start.nodes.take(start_positions).starts, end.nodes.take(end_positions)
-    sweep, weights = _sweep_to(graph, gathered, weight)
-    result = np.full((len(sources), len(gathered)), -1, weights.dtype)
-    wanted = sweep.between(sweep.stretch_of(sources), np.array([sweep.count - 1]))
-    if not result.size or not wanted[-1]:
-        return result
-    dtype, missing = _number_type(sweep, graph.dag, weights, wanted)
-    columns = _columns(sweep, wanted, dtype.itemsize)
-    for first in range(0, len(sources), columns):
-        part = slice(first, first + columns)
-
-        def write(stretch: int, value: Value, part: slice = part) -> None:
-            if stretch == sweep.count - 1:
-                lengths = np.ascontiguousarray(value.table.T)
-                result[part] = lengths
-                result[part] += value.offset
-                np.putmask(result[part], lengths >= missing - value.offset, -1)
-
-        sweep.run(weights, missing, _starts(sweep, graph.dag.inputs, sources[part], dtype, missing), write, wanted)
+    weights = node_weights(graph, weight)
+    passage = Passage.between(graph, source, target, exact=weights.dtype.kind == "i")
+    result = np.full(passage.shape, -1, weights.dtype)
+    for part, write in length_parts(passage, weights):
+        write(result[part])
     return result
+
+
+def length_parts(passage: Passage, weights: Table) -> Iterator[tuple[slice, Callable[[Table], None]]]:
+    """Find the lengths of the shortest paths for a few sources at a time; nothing is found where there is no path.
+
+    Yields
+    ------
+    part : slice
+        The sources.
+    write : callable
+        Writes the lengths into a (sources, targets) array; -1 where there is no path.
+    """
+    if not passage.exists:
+        return
+    weights = passage.with_targets(weights)
+    dtype, missing = _number_type(passage, weights)
+    for part in passage.parts(dtype.itemsize):
+        start = _starts(passage, passage.sources[part], dtype, missing)
+        value = passage.arrive(passage.sweep, weights, missing, start)
+
+        def write(out: Table, value: Value = value) -> None:
+            lengths = np.ascontiguousarray(value.table.T)
+            out[...] = lengths
+            out += value.offset
+            np.putmask(out, lengths >= missing - value.offset, -1)
+
+        yield part, write
 
 
 def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, weight: Weight = "ops") -> Path:
@@ -142,15 +148,16 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     check_graph(graph)
     start_terminal, start = endpoint(graph.inputs, source)
     end_terminal, end = endpoint(graph.outputs, target)
-    first, gathered = start_terminal.nodes.row(start), end_terminal.nodes.take(np.array([end]))
-    sweep, weights = _sweep_to(graph, gathered, weight)
-    wanted = sweep.between(sweep.stretch_of(first), np.array([sweep.count - 1]))
-    if not wanted[-1]:
+    weights = node_weights(graph, weight)
+    gathered = end_terminal.nodes.take(np.array([end]))
+    passage = Passage(graph, start_terminal.nodes.row(start), gathered, exact=weights.dtype.kind == "i")
+    if not passage.exists:
         return Path(-1, [])
-    dtype, missing = _number_type(sweep, graph.dag, weights, wanted)
+    weights = passage.with_targets(weights)
+    dtype, missing = _number_type(passage, weights)
     lengths = np.full(len(weights), missing, weights.dtype)
-    starts = _starts(sweep, graph.dag.inputs, first, dtype, missing, flat=True)
-    sweep.run(weights, missing, starts, _keep(sweep, lengths), wanted)
+    starts = _starts(passage, passage.sources, dtype, missing, flat=True)
+    passage.sweep.run(weights, missing, starts, _keep(passage.sweep, lengths), passage.wanted)
     if lengths[-1] >= missing:
         return Path(-1, [])
     return Path(lengths[-1].item(), Nodes(graph, _walk_back(with_readers(graph.dag, gathered), lengths)))
@@ -184,15 +191,7 @@ def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
     return Path(depth.max(initial=0).item(), Nodes(graph, lambda: longest_path(graph.dag, depth)))
 
 
-def _sweep_to(graph: DependencyGraph, target: Runs, weight: Weight) -> tuple[Sweep, Table]:
-    """Return the graph with one more node of weight 0 for each target position, at the end, and the weights."""
-    weights = node_weights(graph, weight)
-    dag = graph.dag
-    stretches = (dag.stretches if weights.dtype.kind == "i" else in_blocks(dag)).followed_by(target)
-    return Sweep(stretches), np.append(weights, np.zeros(len(target), weights.dtype))
-
-
-def _number_type(sweep: Sweep, dag: Dag, weights: Table, wanted: BoolArray) -> tuple[np.dtype[Any], Any]:
+def _number_type(passage: Passage, weights: Table) -> tuple[np.dtype[Any], Any]:
     """Return the smallest type that holds all lengths, and the number that stands for "no path" in it.
 
     A path has at most one node of each block, and all nodes of a chain; and it is no longer than the longest one. What
@@ -200,46 +199,29 @@ def _number_type(sweep: Sweep, dag: Dag, weights: Table, wanted: BoolArray) -> t
     """
     if weights.dtype.kind == "f":
         return weights.dtype, np.inf
-    first, chained = sweep.stretches.bounds[:-1], sweep.stretches.chained
+    first, chained = passage.stretches.bounds[:-1], passage.stretches.chained
     most = np.where(chained, np.add.reduceat(weights, first), np.maximum.reduceat(weights, first))
-    bound = int(most[wanted].sum())
+    bound = int(most[passage.wanted].sum())
     if 2 * bound + 1 > np.iinfo(np.int16).max:
-        bound = int(depths(dag, weights[: dag.nodes]).max())
+        bound = int(depths(passage.dag, weights[: passage.dag.nodes]).max())
     for dtype in (np.int16, np.int32):
         if 2 * bound + 1 <= np.iinfo(dtype).max:
             return np.dtype(dtype), bound + 1
     return np.dtype(np.int64), bound + 1
 
 
-def _columns(sweep: Sweep, wanted: BoolArray, itemsize: int) -> int:
-    """Return how many sources to take at a time."""
-    sizes = np.where(wanted, np.diff(sweep.bounds), 0)
-    last = sweep.last_readers(wanted)
-    freed = np.zeros(sweep.count + 1, np.int64)
-    np.add.at(freed, np.where(last < 0, np.arange(sweep.count), last) + 1, sizes)
-    alive = int((np.cumsum(sizes) - np.cumsum(freed)[:-1]).max())
-    runs = int(np.where(wanted, sweep.run_counts, 0).max())
-    within_memory = _MEMORY // (itemsize * (alive + 2 * runs))
-    within_cache = _CACHE * int(wanted.sum()) // (itemsize * int(sizes.sum()))
-    return max(1, min(within_memory, max(within_cache, _FEWEST_COLUMNS)))
-
-
 def _starts(
-    sweep: Sweep, inputs: int, sources: IntArray, dtype: np.dtype[Any], missing: Any, flat: bool = False
+    passage: Passage, sources: IntArray, dtype: np.dtype[Any], missing: Any, flat: bool = False
 ) -> Callable[[int], Table | None]:
     """Return the tables of the stretches of inputs: 0 from a source to itself, no path from it to other inputs."""
-    of_source = sweep.stretch_of(sources)
 
-    def start(stretch: int) -> Table | None:
-        low, high = sweep.bounds[stretch], sweep.bounds[stretch + 1]
-        if low >= inputs:
-            return None
-        table = np.full((high - low, len(sources)), missing, dtype)
-        here = np.flatnonzero(of_source == stretch)
-        table[sources[here] - low, here] = 0
-        return table[:, 0] if flat else table
+    def blank(rows: int) -> Table:
+        return np.full(rows if flat else (rows, len(sources)), missing, dtype)
 
-    return start
+    def mark(table: Table, rows: IntArray, columns: IntArray) -> None:
+        table[rows if flat else (rows, columns)] = 0
+
+    return passage.starts(sources, blank, mark)
 
 
 def _keep(sweep: Sweep, lengths: Table) -> Callable[[int, Value], None]:

@@ -12,14 +12,18 @@ import numpy as np
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, Runs, offsets
 from depgraph.dag.stretches import Stretches
-from depgraph.metrics.paths.reading import Selector, Table, running, segments, selector
+from depgraph.metrics.paths.joins import MINIMUM, Join, SmallestSum, Table
+from depgraph.metrics.paths.reading import Selector, running, segments, selector
 
 #: Nodes whose numbers of runs differ are treated alike, the last run repeated, up to this many runs.
 _PADDED = 8
 
 
 class Value(NamedTuple):
-    """The values of a stretch: ``table + offset``. Stretches that read one other block in order share its table."""
+    """The values of a stretch: ``table``, its lengths plus ``offset``.
+
+    Stretches that read one other block in order share its table.
+    """
 
     table: Table
     offset: Any
@@ -54,6 +58,8 @@ class Sweep:
     ----------
     stretches : Stretches
         With chains only where all weights are integers: a chain adds them up in another order.
+    join : Join or SmallestSum, optional
+        What a node makes of the values that it reads: their minimum by default.
 
     Attributes
     ----------
@@ -63,8 +69,8 @@ class Sweep:
         Number of stretches.
     """
 
-    def __init__(self, stretches: Stretches) -> None:
-        self.stretches = stretches
+    def __init__(self, stretches: Stretches, join: Join | SmallestSum = MINIMUM) -> None:
+        self.stretches, self.join = stretches, join
         self.bounds: list[int] = stretches.bounds.tolist()
         self.count = len(self.bounds) - 1
         self._run_bounds: list[int] = stretches.reads.indptr[stretches.bounds].tolist()
@@ -120,7 +126,7 @@ class Sweep:
         visit: Callable[[int, Value], None],
         wanted: BoolArray | None = None,
     ) -> None:
-        """Compute the minimum over what each node reads plus the node's weight, for all nodes, stretch by stretch.
+        """Join what each node reads and add the node's weight to its lengths, for all nodes, stretch by stretch.
 
         Parameters
         ----------
@@ -141,20 +147,22 @@ class Sweep:
             for stretch, last in enumerate(self.last_readers(wanted).tolist()):
                 dropped[last if last >= 0 else stretch].append(stretch)
         columns: tuple[int, ...] = ()
+        dtype = weights.dtype
         chained = self.stretches.chained.tolist()
         for stretch in range(self.count):
             if wanted is not None and not wanted[stretch]:
                 continue
             given = start(stretch)
             if given is not None:
-                columns, value = given.shape[1:], Value(given, 0, False)
+                columns, dtype, value = given.shape[1:], given.dtype, Value(given, 0, False)
             else:
                 low, high = self.bounds[stretch], self.bounds[stretch + 1]
                 found = self._gather(self._plan(stretch), values, empty)
                 if found is None:
-                    found = Value(np.broadcast_to(weights.dtype.type(empty), (high - low, *columns)), 0, False)
+                    found = Value(np.empty((high - low, *columns), dtype), 0, True)
+                    self.join.fill(found.table, empty)
                 add = _along if chained[stretch] else _add
-                value = add(found, weights[low:high], exact)
+                value = add(found, weights[low:high], exact, self.join)
             values[stretch] = value
             visit(stretch, value)
             for old in dropped[stretch]:
@@ -178,7 +186,7 @@ class Sweep:
             return self._make_pile(starts, stops, read, np.array([high - low]))
         counts = np.diff(reads.indptr[self.bounds[stretch] : self.bounds[stretch + 1] + 1])
         most, fewest = int(counts.max()), int(counts.min())
-        if most == fewest or (fewest > 0 and most <= _PADDED):
+        if most == fewest or (fewest > 0 and most <= _PADDED and self.join.idempotent):
             which = offsets(counts)[:-1, None] + np.minimum(np.arange(most), counts[:, None] - 1)
             read_grid = read[which]
             if (read_grid == read_grid[0]).all():
@@ -197,12 +205,12 @@ class Sweep:
 
     def _column(self, read: int, starts: IntArray, stops: IntArray) -> Column:
         low = self.bounds[read]
-        return Column(read, selector(starts - low, stops - low, self.bounds[read + 1] - low))
+        return Column(read, selector(starts - low, stops - low, self.bounds[read + 1] - low, self.join))
 
     def _gather(self, plan: list[Column] | Pile, values: dict[int, Value], empty: Any) -> Value | None:
         """Return what the nodes of a stretch get from what they read, None where nothing they read has a value."""
         if isinstance(plan, Pile):
-            return _read_pile(plan, values, empty)
+            return _read_pile(plan, values, empty, self.join)
         result: Value | None = None
         for column in plan:
             value = values.get(column.read)
@@ -210,7 +218,9 @@ class Sweep:
                 continue
             table, fresh = column.select(value.table)
             found = Value(table, value.offset, fresh)
-            result = found if result is None else _combine(result, found)
+            result = found if result is None else _combine(result, found, self.join)
+        if result is not None and result.fresh:
+            self.join.settle(result.table)
         return result
 
 
@@ -220,7 +230,7 @@ def with_readers(dag: Dag, rows: Runs) -> Dag:
     return Dag(dag.inputs, reads, np.unique(np.append(dag.blocks, dag.nodes + len(rows))))
 
 
-def _read_pile(plan: Pile, values: dict[int, Value], empty: Any) -> Value | None:
+def _read_pile(plan: Pile, values: dict[int, Value], empty: Any, join: Join | SmallestSum) -> Value | None:
     parts = [(values[read], select, rows) for read, select, rows in plan.groups if read in values]
     if not parts:
         return None
@@ -228,48 +238,55 @@ def _read_pile(plan: Pile, values: dict[int, Value], empty: Any) -> Value | None
     base = min(value.offset for value, _, _ in parts)
     pile = np.empty((plan.rows, *first.shape[1:]), first.dtype)
     if sum(len(rows) for _, _, rows in parts) < plan.rows:
-        pile[:] = empty - base
+        join.fill(pile, empty - base)
     for value, select, rows in parts:
         found = select(value.table)[0]
-        pile[rows] = found + (value.offset - base) if value.offset != base else found
+        pile[rows] = join.shift(found, value.offset - base) if value.offset != base else found
     live = plan.counts > 0
     if live.all():
-        return Value(segments(pile, plan.starts, plan.counts), base, True)
-    result = np.full((len(live), *first.shape[1:]), empty - base, first.dtype)
-    result[live] = segments(pile, plan.starts[live], plan.counts[live])
+        result = segments(pile, plan.starts, plan.counts, join)
+    else:
+        result = np.empty((len(live), *first.shape[1:]), first.dtype)
+        join.fill(result, empty - base)
+        result[live] = segments(pile, plan.starts[live], plan.counts[live], join)
+    join.settle(result)
     return Value(result, base, True)
 
 
-def _combine(one: Value, other: Value) -> Value:
-    if one.table is other.table:
+def _combine(one: Value, other: Value, join: Join | SmallestSum) -> Value:
+    if one.table is other.table and (join.idempotent or one.offset != other.offset):
         return one if one.offset <= other.offset else other
     if one.offset > other.offset:
         one, other = other, one
     table, fresh = other.table, other.fresh
     if other.offset != one.offset:
-        table, fresh = np.add(table, other.offset - one.offset, out=table if fresh else None), True
+        table, fresh = join.shift(table, other.offset - one.offset, out=table if fresh else None), True
     out = one.table if one.fresh else table if fresh else None
-    return Value(np.minimum(one.table, table, out=out), one.offset, True)
+    return Value(join(one.table, table, out=out), one.offset, True)
 
 
-def _add(value: Value, weights: Table, exact: bool) -> Value:
+def _add(value: Value, weights: Table, exact: bool, join: Join | SmallestSum) -> Value:
     """Add each node's weight: to the offset if they are all the same, which leaves the table alone."""
     first = weights[0]
     if exact and (weights == first).all():
         return value._replace(offset=value.offset + int(first), fresh=False)
     if not weights.any():
         return value._replace(fresh=False)
-    column = weights.astype(value.table.dtype, copy=False).reshape(-1, *(1,) * (value.table.ndim - 1))
-    return Value(value.table + column, value.offset, False)
+    column = weights.reshape(-1, *(1,) * (value.table.ndim - 1))
+    return Value(join.shift(value.table, column), value.offset, False)
 
 
-def _along(value: Value, weights: Table, _: bool) -> Value:
-    """Go along a chain: each node gets the minimum of what it reads elsewhere and of the node before, plus its weight.
+def _along(value: Value, weights: Table, _: bool, join: Join | SmallestSum) -> Value:
+    """Go along a chain: each node joins what it reads elsewhere and the node before, and adds its weight.
 
     Where no path leads to, the value only grows, as everywhere.
     """
-    total = np.cumsum(weights, dtype=value.table.dtype).reshape(-1, *(1,) * (value.table.ndim - 1))
-    before = total - weights.astype(total.dtype).reshape(total.shape)
-    table = running(np.subtract(value.table, before, out=value.table if value.fresh else None))
-    table += total
-    return Value(table, value.offset, False)
+    if not weights.any():
+        table = running(value.table, join)
+        join.settle(table)
+        return Value(table, value.offset, False)
+    total = np.cumsum(weights, dtype=np.int64).reshape(-1, *(1,) * (value.table.ndim - 1))
+    before = total - weights.reshape(total.shape)
+    table = running(join.shift(value.table, -before, out=value.table if value.fresh else None), join)
+    join.settle(table)
+    return Value(join.shift(table, total, out=table), value.offset, False)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 import depgraph
 from depgraph.dag.graph import DependencyGraph, Node
 from depgraph.errors import GraphError, PositionError
-from depgraph.metrics.paths import lengths as paths
+from depgraph.metrics.paths import passage
 from depgraph.metrics.paths.lengths import critical_path, path_lengths, shortest_path
+from depgraph.metrics.paths.passage import Passage
 from tests.metrics.strategies import as_networkx, graphs
 from tests.metrics.synthetic import eager_attention, nothing, recurrent, transformer
 
@@ -136,10 +137,10 @@ def test_sources_are_taken_in_parts_where_memory_is_short(
     graph: DependencyGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = path_lengths(graph)
-    monkeypatch.setattr(paths, "_MEMORY", 4000)
+    monkeypatch.setattr(passage, "_MEMORY", 4000)
     taken = []
-    starts = paths._starts
-    monkeypatch.setattr(paths, "_starts", lambda *of: taken.append(len(of[2])) or starts(*of))
+    starts = Passage.starts
+    monkeypatch.setattr(Passage, "starts", lambda way, part, *rest: taken.append(len(part)) or starts(way, part, *rest))
     assert np.array_equal(path_lengths(graph), whole)
     assert len(taken) > 1
     assert sum(taken) == len(whole)
