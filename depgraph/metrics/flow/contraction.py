@@ -10,8 +10,8 @@ from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray
 from depgraph.metrics.flow.quotient import ends, induced, quotient, reader_counts, readers
 
-#: Rounds of drawing together end when one of them removes less than this share of the nodes.
-_WORTHWHILE = 0.1
+#: Nodes are drawn together if that removes at least this share of them, and rounds end when they remove less.
+_WORTHWHILE = 0.05
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Supply:
         )
 
     def joined(self, moves: BoolArray, target: IntArray) -> Supply:
-        """Draw each node that moves together with the node at the end of the way that leads from target to target."""
+        """Draw each node that moves together with the node where the targets lead, if they are many."""
         moving = np.flatnonzero(moves)
-        if not len(moving):
+        if len(moving) <= _WORTHWHILE * len(moves):
             return self
         representative, kept = ends(moves, target), ~moves
         step = (np.cumsum(kept) - 1)[representative]

@@ -9,7 +9,7 @@ import numpy as np
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, Runs, offsets
 from depgraph.metrics.flow.contraction import Supply, contract
-from depgraph.metrics.flow.network import Arcs, flow_through, run_arcs
+from depgraph.metrics.flow.network import Arcs, flow_through
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,6 @@ class Halves:
             flow, near = flow_through(supply, None, arcs)
         near = supply.lifted(near)
         return self.chains - flow, near[self.gives] & ~near[self.takes]
-
-    def arcs(self) -> Arcs:
-        """Return the arcs of the network that the flow goes through."""
-        return run_arcs(self.supply.dag)
 
 
 def halved(dag: Dag, amount: IntArray) -> Halves:

@@ -73,17 +73,27 @@ def ends(moves: BoolArray, target: IntArray) -> IntArray:
 
 
 def readers(dag: Dag) -> tuple[IntArray, IntArray]:
-    """Return how many nodes read each node, and which one does where it is one."""
-    return reader_counts(dag), reader_counts(dag, np.arange(dag.nodes))
+    """Return how many nodes read each node, and which one does where it is a single one."""
+    reads = dag.reads
+    number, rows = reader_counts(dag), reads.rows
+    long = np.flatnonzero(reads.stops - reads.starts > 1)
+    sole = np.zeros(dag.nodes, np.int64)
+    if len(long):  # the sum over all long runs; right where a single one holds the node
+        change = np.zeros(dag.nodes + 1, np.int64)
+        np.add.at(change, reads.starts[long], rows[long])
+        np.subtract.at(change, reads.stops[long], rows[long])
+        sole = np.cumsum(change)[:-1]
+        short = np.flatnonzero(reads.stops - reads.starts == 1)
+        sole[reads.starts[short]] = rows[short]
+    else:
+        sole[reads.starts] = rows
+    return number, sole
 
 
-def reader_counts(dag: Dag, weights: IntArray | None = None) -> IntArray:
-    """Return, for each node, the number of nodes that read it, or their summed weight."""
-    counts = dag.reads.counts
-    values = np.ones(dag.runs, np.int64) if weights is None else np.repeat(weights, counts)
-    change = np.zeros(dag.nodes + 1, np.int64)
-    np.add.at(change, dag.reads.starts, values)
-    np.subtract.at(change, dag.reads.stops, values)
+def reader_counts(dag: Dag) -> IntArray:
+    """Return the number of nodes that read each node."""
+    size = dag.nodes + 1
+    change = np.bincount(dag.reads.starts, minlength=size) - np.bincount(dag.reads.stops, minlength=size)
     return np.cumsum(change)[:-1]
 
 

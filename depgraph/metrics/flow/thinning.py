@@ -10,8 +10,8 @@ from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray
 from depgraph.metrics.flow.quotient import ends, induced, quotient, readers
 
-#: Rounds end when one of them removes less than this share of the nodes.
-_WORTHWHILE = 0.1
+#: Nodes are drawn together if that removes at least this share of them, and rounds end when they remove less.
+_WORTHWHILE = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Candidates:
         return Candidates(induced(self.dag, keep), self.origin[keep], self.counted[keep])
 
     def joined(self, moves: BoolArray, target: IntArray) -> Candidates:
-        """Draw those that move together with the node where the targets lead."""
-        if not moves.any():
+        """Draw those that move together with the node where the targets lead, if they are many."""
+        if np.count_nonzero(moves) <= _WORTHWHILE * len(moves):
             return self
         representative = ends(moves, target)
         kept = ~moves

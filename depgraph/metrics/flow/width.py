@@ -16,6 +16,8 @@ from depgraph.errors import GraphError
 from depgraph.metrics.flow.antichain import large_antichain
 from depgraph.metrics.flow.columns import columns
 from depgraph.metrics.flow.cover import Halves, halved
+from depgraph.metrics.flow.matching import direct_chains
+from depgraph.metrics.flow.network import Arcs, run_arcs
 from depgraph.metrics.flow.thinning import thinned
 
 Effort = Literal["never", "auto", "always"]
@@ -154,17 +156,23 @@ def _with_flow(dag: Dag, found: IntArray, upper: int, exact: Effort) -> tuple[In
     upper = min(upper, halves.chains)
     if upper == len(found):
         return found, upper
-    arcs = None
-    if halves.supply.dag.nodes:
-        if exact == "never":
-            return found, upper
-        arcs = halves.arcs()
-        if exact == "auto" and arcs.size > _LARGEST_NETWORK:
-            return found, upper
-        if arcs.size > _MOST_ARCS:
-            raise GraphError(
-                f"The flow for the exact width has {arcs.size:,} vertices and arcs, more than SciPy can number: "
-                "exact='never' gives bounds."
-            )
+    arcs = _affordable(halves, exact)
+    if arcs is None:
+        return found, min(upper, direct_chains(candidates))
     size, members = halves.least(arcs)
     return candidates.origin[candidates.counted][members], size
+
+
+def _affordable(halves: Halves, exact: Effort) -> Arcs | None:
+    """Return the arcs that a flow is to be sent through, None where none is."""
+    if exact == "never" and halves.supply.dag.nodes:
+        return None
+    arcs = run_arcs(halves.supply.dag)
+    if exact == "auto" and arcs.size > _LARGEST_NETWORK:
+        return None
+    if arcs.size > _MOST_ARCS:
+        raise GraphError(
+            f"The flow for the exact width has {arcs.size:,} vertices and arcs, more than SciPy can number; "
+            "exact='never' gives bounds."
+        )
+    return arcs
