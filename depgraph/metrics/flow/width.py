@@ -143,6 +143,8 @@ def bounds(dag: Dag, depth: IntArray, exact: Effort) -> tuple[IntArray, int]:
     try:
         return _with_flow(dag, found, upper, exact)
     except MemoryError:
+        if exact == "never":
+            return found, upper
         raise GraphError(
             f"The memory does not suffice for the exact width of a graph of {dag.nodes:,} nodes and {dag.runs:,} runs; "
             "exact='never' gives bounds."
