@@ -8,7 +8,7 @@ import numpy as np
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray
-from depgraph.metrics.flow.quotient import ends, induced, quotient, reader_counts, readers
+from depgraph.metrics.flow.quotient import ends, induced, quotient, reader_counts, readers, single_reads
 
 #: Nodes are drawn together if that removes at least this share of them, and rounds end when they remove less.
 _WORTHWHILE = 0.05
@@ -107,13 +107,8 @@ def contract(supply: Supply, *, unlimited: bool) -> Supply:
     """
     while supply.dag.nodes:
         before = supply.dag.nodes
-        reads = supply.dag.reads
-        single = np.flatnonzero((reads.counts == 1) & (supply.fed == 0))
-        run = reads.indptr[single]
-        alone = reads.stops[run] - reads.starts[run] == 1
-        moves, target = np.zeros(before, np.bool_), np.arange(before)
-        moves[single[alone]], target[single[alone]] = True, reads.starts[run[alone]]
-        supply = supply.joined(moves, target)
+        single, read = single_reads(supply.dag)
+        supply = supply.joined(single & (supply.fed == 0), read)
 
         number, sole = readers(supply.dag)
         supply = supply.joined((number == 1) & (supply.drained == 0), sole)

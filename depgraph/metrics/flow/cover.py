@@ -10,6 +10,7 @@ from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, Runs, offsets
 from depgraph.metrics.flow.contraction import Supply, contract
 from depgraph.metrics.flow.network import Arcs, flow_through
+from depgraph.metrics.flow.quotient import readers, single_reads
 
 
 @dataclass(frozen=True)
@@ -17,14 +18,15 @@ class Halves:
     """A graph with every node that counts in two halves, the one that takes (drained) and the one that gives (fed).
 
     The halves of a block are two blocks, one after the other. The giving half reads the taking one: what a node does
-    not take passes through it. Nodes that do not count stay whole.
+    not take passes through it. Nodes that do not count stay whole, and so do those that have a single reader, which
+    give where that one takes, and those that read a single other one, which take where that one gives.
 
     Attributes
     ----------
     supply : Supply
         Contracted. What flows through it is the number of nodes that follow another one in a chain.
     takes, gives : (nodes that count,) int64
-        Where their halves were before the contraction.
+        Where they took and gave before the contraction.
     total : int
         How much the nodes count, all in all.
     """
@@ -63,22 +65,30 @@ def halved(dag: Dag, amount: IntArray) -> Halves:
         How much each node counts: how many chains must go through it.
     """
     counted = amount > 0
-    before = offsets(counted.astype(np.int64))
+    number, reader = readers(dag)
+    sole = (number == 1) & counted
+    single, read = single_reads(dag)
+    single &= counted & ~sole & ~sole[read]
+    split = counted & ~sole & ~single
+    before = offsets(split.astype(np.int64))
     sizes = np.diff(dag.blocks)
-    gives = np.arange(dag.nodes) + np.repeat(before[dag.blocks[1:]], sizes)
-    takes = np.where(counted, before[:-1] + np.repeat(dag.blocks[:-1], sizes), gives)
+    whole = np.arange(dag.nodes) + np.repeat(before[dag.blocks[1:]], sizes)
+    reading = np.where(split, before[:-1] + np.repeat(dag.blocks[:-1], sizes), whole)
+    takes = np.where(single, whole[read], reading)
+    gives = np.where(sole, reading[reader], whole)
     size = dag.nodes + int(before[-1])
     counts = np.ones(size, np.int64)
-    counts[takes] = dag.reads.counts
+    counts[reading] = dag.reads.counts
     indptr = offsets(counts)
     starts, stops = np.empty((2, int(indptr[-1])), np.int64)
-    between = indptr[gives[counted]]
-    starts[between], stops[between] = takes[counted], takes[counted] + 1
-    read = np.repeat(indptr[takes] - dag.reads.indptr[:-1], dag.reads.counts) + np.arange(dag.runs)
-    starts[read], stops[read] = gives[dag.reads.starts], gives[dag.reads.stops - 1] + 1
+    between = indptr[whole[split]]
+    starts[between], stops[between] = reading[split], reading[split] + 1
+    where = np.repeat(indptr[reading] - dag.reads.indptr[:-1], dag.reads.counts) + np.arange(dag.runs)
+    starts[where], stops[where] = whole[dag.reads.starts], whole[dag.reads.stops - 1] + 1
     bounds = np.unique(np.append(dag.blocks + before[dag.blocks], dag.blocks[:-1] + before[dag.blocks[1:]]))
     fed, drained = np.zeros((2, size), np.int64)
-    fed[gives], drained[takes] = amount, amount
+    np.add.at(fed, gives[counted], amount[counted])
+    np.add.at(drained, takes[counted], amount[counted])
     doubled = Dag(int(dag.inputs + before[dag.inputs]), Runs(indptr, starts, stops), bounds)
     supply = contract(Supply(doubled, np.arange(size), fed, drained), unlimited=True)
     return Halves(supply, takes[counted], gives[counted], int(amount.sum()))

@@ -73,7 +73,7 @@ def ends(moves: BoolArray, target: IntArray) -> IntArray:
 
 
 def readers(dag: Dag) -> tuple[IntArray, IntArray]:
-    """Return how many nodes read each node, and which one does where it is a single one."""
+    """Return how many nodes read each node, and which one does (themselves, where it is not a single one)."""
     reads = dag.reads
     number, rows = reader_counts(dag), reads.rows
     long = np.flatnonzero(reads.stops - reads.starts > 1)
@@ -87,7 +87,19 @@ def readers(dag: Dag) -> tuple[IntArray, IntArray]:
         sole[reads.starts[short]] = rows[short]
     else:
         sole[reads.starts] = rows
-    return number, sole
+    return number, np.where(number == 1, sole, np.arange(dag.nodes))
+
+
+def single_reads(dag: Dag) -> tuple[BoolArray, IntArray]:
+    """Return which nodes read a single other one, and which one (themselves, where they do not)."""
+    reads, single = dag.reads, np.zeros(dag.nodes, np.bool_)
+    one = np.flatnonzero(reads.counts == 1)
+    run = reads.indptr[one]
+    alone = reads.stops[run] - reads.starts[run] == 1
+    read = np.arange(dag.nodes)
+    single[one[alone]] = True
+    read[one[alone]] = reads.starts[run[alone]]
+    return single, read
 
 
 def reader_counts(dag: Dag) -> IntArray:

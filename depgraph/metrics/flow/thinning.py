@@ -8,7 +8,7 @@ import numpy as np
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray
-from depgraph.metrics.flow.quotient import ends, induced, quotient, readers
+from depgraph.metrics.flow.quotient import ends, induced, quotient, reader_counts, readers, single_reads
 
 #: Nodes are drawn together if that removes at least this share of them, and rounds end when they remove less.
 _WORTHWHILE = 0.05
@@ -60,28 +60,17 @@ def thinned(dag: Dag) -> Candidates:
         counted = found.counted.copy()
         number, sole = readers(found.dag)
         counted[sole[(number == 1) & counted]] = False
-        single, read = _single_reads(found.dag)
+        single, read = single_reads(found.dag)
         counted[read[single & counted]] = False
         found = Candidates(found.dag, found.origin, counted)
 
-        found = found.joined(single & ~counted, read)
-        number, sole = readers(found.dag)
+        smaller = found.joined(single & ~counted, read)
+        if smaller is not found:
+            found, (number, sole) = smaller, readers(smaller.dag)
         found = found.joined((number == 1) & ~found.counted, sole)
 
-        inner = (found.dag.reads.counts > 0) & (readers(found.dag)[0] > 0)
+        inner = (found.dag.reads.counts > 0) & (reader_counts(found.dag) > 0)
         found = found.only(inner | found.counted)
         if found.dag.nodes > (1 - _WORTHWHILE) * before:
             break
     return found
-
-
-def _single_reads(dag: Dag) -> tuple[BoolArray, IntArray]:
-    """Return which nodes read a single other one, and which one (themselves, where they do not)."""
-    reads, single = dag.reads, np.zeros(dag.nodes, np.bool_)
-    one = np.flatnonzero(reads.counts == 1)
-    run = reads.indptr[one]
-    alone = reads.stops[run] - reads.starts[run] == 1
-    read = np.arange(dag.nodes)
-    single[one[alone]] = True
-    read[one[alone]] = reads.starts[run[alone]]
-    return single, read
