@@ -23,8 +23,8 @@ from depgraph.metrics.flow.thinning import thinned
 Effort = Literal["never", "auto", "always"]
 _EFFORTS = ("never", "auto", "always")
 
-#: Vertices and arcs of the largest network that "auto" sends a flow through: about 150 bytes for each of them.
-_LARGEST_NETWORK = 40_000_000
+#: Vertices and arcs of the largest network that "auto" sends a flow through: some 4 GB, about 70 bytes for each.
+_LARGEST_NETWORK = 60_000_000
 #: SciPy numbers arcs, there and back, with 32 bits.
 _MOST_ARCS = 2**30 - 1
 #: Blocks are matched position by position if they have at least this many nodes on average.
