@@ -31,17 +31,18 @@ def columns(dag: Dag) -> int:
 def _aligned(dag: Dag) -> list[tuple[int, int]]:
     """Return the pairs of blocks (reading, read) of one size in which each node i reads node i."""
     reads, sizes = dag.reads, np.diff(dag.blocks)
+
+    def blocks_of(nodes: IntArray) -> IntArray:
+        return np.searchsorted(dag.blocks, nodes, side="right") - 1
+
     found = []
     for block, (low, high) in enumerate(pairwise(dag.blocks.tolist())):
         first, last = int(reads.indptr[low]), int(reads.indptr[high])
-        of_first: IntArray = np.searchsorted(dag.blocks, reads.starts[first : reads.indptr[low + 1]], side="right") - 1
-        candidates = of_first[sizes[of_first] == high - low].tolist()
-        if not candidates:
-            continue
-        starts, stops = reads.starts[first:last], reads.stops[first:last]
-        position = np.repeat(np.arange(high - low), np.diff(reads.indptr[low : high + 1]))
-        for read in candidates:
-            own = position + dag.blocks[read]
-            if np.count_nonzero((starts <= own) & (own < stops)) == high - low:
-                found.append((block, read))
+        if not (sizes[blocks_of(reads.starts[first : reads.indptr[low + 1]])] == high - low).any():
+            continue  # the first node reads no block of that size
+        read = blocks_of(reads.starts[first:last])
+        own = dag.blocks[read] + np.repeat(np.arange(high - low), np.diff(reads.indptr[low : high + 1]))
+        hit = (reads.starts[first:last] <= own) & (own < reads.stops[first:last]) & (sizes[read] == high - low)
+        blocks, hits = np.unique(read[hit], return_counts=True)
+        found += [(block, other) for other in blocks[hits == high - low].tolist()]
     return found

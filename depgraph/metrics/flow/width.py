@@ -28,7 +28,7 @@ _LARGEST_NETWORK = 60_000_000
 #: SciPy numbers arcs, there and back, with 32 bits.
 _MOST_ARCS = 2**30 - 1
 #: Blocks are matched position by position if they have at least this many nodes on average.
-_COLUMN = 4
+_COLUMN = 16
 
 
 @dataclass(frozen=True, eq=False)

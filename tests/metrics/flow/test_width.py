@@ -79,9 +79,9 @@ def test_attention_written_out(layers: int, tokens: int) -> None:
 def test_the_bounds_of_a_transformer_meet(attention: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Operations follow each other position by position; the widest place is the two branches of the GELU.
     monkeypatch.setattr(module, "thinned", None)  # nothing else is needed
-    graph = transformer(3, 12, attention, window=5)
+    graph = transformer(3, 20, attention, window=5)
     found = width(graph, "never")
-    assert (found.size, found.upper, found.is_exact) == (24, 24, True)
+    assert (found.size, found.upper, found.is_exact) == (40, 40, True)
     assert is_antichain(numbered(graph), found.numbers.tolist())
 
 
