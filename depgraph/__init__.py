@@ -30,6 +30,8 @@ _HOME = {
     "dependence_matrix": "depgraph.metrics.paths.dependence",
     "parallelism": "depgraph.metrics.work.parallelism",
     "Parallelism": "depgraph.metrics.work.parallelism",
+    "width": "depgraph.metrics.flow.width",
+    "Width": "depgraph.metrics.flow.width",
     "bottleneck": "depgraph.metrics.flow.bottleneck",
     "Cut": "depgraph.metrics.flow.bottleneck",
     "state": "depgraph.metrics.flow.bottleneck",

@@ -30,6 +30,7 @@ PUBLIC = {
     "Terminal",
     "TracingError",
     "Verdict",
+    "Width",
     "bottleneck",
     "critical_path",
     "from_networkx",
@@ -44,6 +45,7 @@ PUBLIC = {
     "state",
     "trace",
     "verify",
+    "width",
 }
 
 
