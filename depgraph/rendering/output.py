@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import os
-import uuid
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import graphviz
 
+from depgraph.dag.files import write_whole
 from depgraph.errors import RenderError
 
 SUFFIXES = {".dot": "dot", ".gv": "dot", ".svg": "svg", ".png": "png"}
@@ -50,23 +49,7 @@ def write(source: str, path: Path, kind: str) -> None:
     RenderError
         Where the drawing cannot be made or written.
     """
-    content = source.encode() if kind == "dot" else _laid_out(source, kind)
-    try:
-        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device
-            path.write_bytes(content)
-            return
-        target = path.resolve()
-        if target.is_dir():
-            raise IsADirectoryError(None, "Is a directory")
-        beside = target.with_name(f".{target.name[:100]}.{uuid.uuid4().hex}")
-        try:
-            beside.write_bytes(content)
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        reason = getattr(error, "strerror", None) or error
-        raise RenderError(f"Cannot write the drawing to {str(path)!r}: {reason}.") from error
+    write_whole(source.encode() if kind == "dot" else _laid_out(source, kind), path, "drawing")
 
 
 def _laid_out(source: str, kind: str) -> bytes:
