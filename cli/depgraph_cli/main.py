@@ -8,6 +8,7 @@ from depgraph_cli.commands.analyze import analyze
 from depgraph_cli.commands.gallery import gallery
 from depgraph_cli.commands.path import path
 from depgraph_cli.commands.render import render
+from depgraph_cli.commands.schedule import schedule
 from depgraph_cli.commands.verify import verify
 
 
@@ -21,5 +22,5 @@ def main() -> None:
     """
 
 
-for command in (analyze, path, render, verify, gallery):
+for command in (analyze, path, schedule, render, verify, gallery):
     main.add_command(command)

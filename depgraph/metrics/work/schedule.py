@@ -247,8 +247,9 @@ def schedule(graph: DependencyGraph, workers: int = 8, weight: Weight = "ops") -
 
 
 def _bounds(work: int | float, span: int | float, workers: int) -> Bounds:
-    share = -(-work // workers) if isinstance(work, int) else work / workers
-    return Bounds(max(share, span), (work - span) / workers + span)
+    if isinstance(work, int) and isinstance(span, int):  # rounded once
+        return Bounds(max(-(-work // workers), span), (work + (workers - 1) * span) / workers)
+    return Bounds(max(work / workers, span), (work - span) / workers + span)
 
 
 def _checked(workers: Any) -> int:
