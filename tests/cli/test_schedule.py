@@ -27,13 +27,13 @@ def test_a_recurrent_network(answer, fixtures):
 
 
 def test_eight_workers_unless_told_otherwise(answer, fixtures):
-    found = answer("schedule", fixtures / "transformer.py", "--n", 16)
+    found = answer("schedule", fixtures / "bahdanau.py", "--n", 8)
     assert found["workers"] == 8
     assert [point["workers"] for point in found["curve"]] == [1, 2, 4, 8]
     assert found["curve"][0]["makespan"] == found["work"]
     assert found["curve"][-1]["makespan"] == found["makespan"]
     assert found["bounds"]["lower"] <= found["makespan"] <= found["bounds"]["upper"]
-    weighed = answer("schedule", fixtures / "transformer.py", "--n", 16, "--weight", "contractions")
+    weighed = answer("schedule", fixtures / "bahdanau.py", "--n", 8, "--weight", "contractions")
     assert (weighed["weight"], weighed["work"] < found["work"]) == ("contractions", True)
 
 

@@ -101,7 +101,8 @@ class Countdown:
             counts = self._indptr[vertices + 1] - first
             heads = self._heads[np.repeat(first, counts) + ragged_arange(counts)]
             np.subtract.at(self._waiting, heads, 1)
-            ready = np.unique(heads[self._waiting[heads] == 0])
+            ready = np.sort(heads[self._waiting[heads] == 0], kind="stable")  # stretches of it are in order already
+            ready = np.concatenate([ready[:1], ready[1:][ready[1:] > ready[:-1]]])
             jobs = int(np.searchsorted(ready, self._jobs))
             found.append(ready[:jobs])
             vertices = ready[jobs:]

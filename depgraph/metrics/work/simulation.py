@@ -112,16 +112,16 @@ class Simulation:
         free = np.array([self._time, *(event.finish for event in taken)], self.starts.dtype)
         workers = np.array([self._idle, *(event.workers for event in taken)])
         slots = _slots(free, workers, weight, len(jobs), limit)
-        sizes = workers[slots.source]
-        ends = np.cumsum(sizes)
+        ends = np.cumsum(workers[slots.source])
         if not len(ends):
             return False
         used = min(len(ends), int(np.searchsorted(ends, len(jobs))) + 1)
-        total, last = min(len(jobs), int(ends[used - 1])), slots.start[used - 1]
-        starts, ends, sources = slots.start[:used], ends[:used].clip(max=total), set(slots.source[:used].tolist())
+        starts, ends, sources = slots.start[:used], ends[:used], set(slots.source[:used].tolist())
+        ends[-1] = total = min(len(jobs), int(ends[-1]))
+        last = starts[-1]
         begun = np.asarray(jobs[:total], np.int64)
         self._queue.drop(total)
-        self.starts[begun] = np.repeat(starts, np.diff(ends, prepend=0))
+        self.starts[begun] = starts[np.searchsorted(ends, np.arange(total), side="right")]
         self._take(taken, sources)
         # Jobs whose worker goes on to another one finish before the last one starts, and are looked at after that.
         finishes = starts + weight
@@ -129,7 +129,7 @@ class Simulation:
         done = int(ends[over - 1]) if over else 0
         self._finished.append(begun[:done])
         spare = int(workers[sorted(sources)].sum()) - (total - done)
-        for finish in np.unique(finishes[over:]).tolist():
+        for finish in sorted(set(finishes[over:].tolist())):
             stop = int(ends[int(np.searchsorted(finishes, finish, side="right")) - 1])
             self._run(finish, begun[done:stop], stop - done, tail)
             done = stop
