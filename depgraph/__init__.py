@@ -32,6 +32,8 @@ _HOME = {
     "Parallelism": "depgraph.metrics.work.parallelism",
     "width": "depgraph.metrics.flow.width",
     "Width": "depgraph.metrics.flow.width",
+    "schedule": "depgraph.metrics.work.schedule",
+    "Schedule": "depgraph.metrics.work.schedule",
     "bottleneck": "depgraph.metrics.flow.bottleneck",
     "Cut": "depgraph.metrics.flow.bottleneck",
     "state": "depgraph.metrics.flow.bottleneck",

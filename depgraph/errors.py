@@ -8,7 +8,7 @@
     ├── PositionError   an input, an output, an axis or a position that is not there
     ├── GraphError      a graph or a weight that a metric cannot work with; a graph that cannot be saved
     ├── RuleError       a rule for an operator that is not there, or has one already
-    └── RenderError     a drawing that cannot be made
+    └── RenderError     a drawing or a trace that cannot be made
 
 Each message names the value at fault, the place, and what to do about it.
 """
@@ -43,4 +43,4 @@ class RuleError(DepgraphError, ValueError):
 
 
 class RenderError(DepgraphError):
-    """A drawing that cannot be made."""
+    """A drawing or a trace that cannot be made."""

@@ -9,6 +9,7 @@ from depgraph_cli.commands.export import export
 from depgraph_cli.commands.gallery import gallery
 from depgraph_cli.commands.path import path
 from depgraph_cli.commands.render import render
+from depgraph_cli.commands.schedule import schedule
 from depgraph_cli.commands.verify import verify
 
 
@@ -23,5 +24,5 @@ def main() -> None:
     """
 
 
-for command in (analyze, path, render, export, verify, gallery):
+for command in (analyze, path, schedule, render, export, verify, gallery):
     main.add_command(command)

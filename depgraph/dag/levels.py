@@ -1,4 +1,4 @@
-"""How deep each node lies, and the longest path: block by block, a range maximum over the runs."""
+"""How deep each node lies, how much follows it, and the longest path: block by block, range maxima over the runs."""
 
 from __future__ import annotations
 
@@ -80,6 +80,63 @@ def depths(dag: Dag, weights: NumberArray | None = None) -> NumberArray:
     return depth
 
 
+def tails(dag: Dag, weights: NumberArray | None = None) -> NumberArray:
+    """Return the weight of the longest path that can still follow each node, the node itself left out.
+
+    Scheduling calls it the node's tail; with the node's own weight it is the bottom level. It is 0 for what nobody
+    reads.
+
+    Parameters
+    ----------
+    dag : Dag
+    weights : (nodes,) array, optional
+        As for `depths`.
+
+    Returns
+    -------
+    (nodes,) array
+        Integers without weights, else of the type of the weights. In time near-linear in nodes and runs.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from depgraph.dag.interop import from_networkx
+    >>> graph = from_networkx(nx.DiGraph([("x", "a"), ("a", "b"), ("x", "b")]), sources=["x"])
+    >>> tails(graph.dag).tolist()
+    [2, 1, 0]
+    """
+    weights = np.ones(dag.nodes, np.int64) if weights is None else weights
+    tail = np.zeros(dag.nodes, weights.dtype)
+    order = np.argsort(dag.reads.starts, kind="stable")  # runs by the block they lie in
+    starts, stops, readers = dag.reads.starts[order], dag.reads.stops[order], dag.reads.rows[order]
+    bounds = np.searchsorted(starts, dag.blocks).tolist()
+    edges = dag.blocks.tolist()
+    for block in range(len(edges) - 2, -1, -1):
+        first, last, low = bounds[block], bounds[block + 1], edges[block]
+        if first < last:
+            reader = readers[first:last]
+            follows = tail[reader] + weights[reader]
+            _raise_runs(tail[low : edges[block + 1]], starts[first:last] - low, stops[first:last] - low, follows)
+    return tail
+
+
+def settle(dag: Dag, values: NumberArray, nodes: IntArray) -> None:
+    """Give each of these (ascending) nodes the largest value of those it reads, in place; 0 where it reads nothing.
+
+    Nodes come after what they read, so that values are handed on along chains of such nodes.
+    """
+    indptr = dag.reads.indptr
+    bounds = np.searchsorted(nodes, dag.blocks)
+    for block in np.flatnonzero(np.diff(bounds)).tolist():
+        here = nodes[bounds[block] : bounds[block + 1]]
+        values[here] = 0
+        reading = here[indptr[here + 1] > indptr[here]]
+        if len(reading):
+            runs = dag.reads.take(reading)
+            largest = _range_maxima(values, int(dag.blocks[block]), runs.starts, runs.stops)
+            values[reading] = np.maximum.reduceat(largest, runs.indptr[:-1])
+
+
 def longest_path(dag: Dag, depth: NumberArray | None = None) -> IntArray:
     """Return the nodes on a path of the largest weight, in order, inputs left out.
 
@@ -136,3 +193,20 @@ def _range_maxima(values: NumberArray, bound: int, starts: IntArray, stops: IntA
     ends = np.stack(np.divmod(distinct[::-1], span), 1).ravel()
     maxima: NumberArray = np.maximum.reduceat(values[: int(stops.max()) + 1], ends)[::2]
     return maxima[::-1][which]
+
+
+def _raise_runs(values: NumberArray, starts: IntArray, stops: IntArray, heights: NumberArray) -> None:
+    """Raise ``values[start:stop]`` to at least the height of each run, in place; the values are 0 so far.
+
+    A run is covered by two stretches of the largest power of two within it. From the longest stretches down, each is
+    handed to its two halves: a sparse table of range maxima, read backwards and one row at a time.
+    """
+    lengths = stops - starts
+    level = np.frexp(lengths.astype(np.float64))[1] - 1
+    for power in range(int(level.max()), -1, -1):
+        here = level == power
+        np.maximum.at(values, starts[here], heights[here])
+        if power:
+            np.maximum.at(values, stops[here] - (1 << power), heights[here])
+            half = 1 << (power - 1)
+            values[half:] = np.maximum(values[half:], values[:-half])

@@ -10,7 +10,7 @@ from depgraph.dag.graph import DependencyGraph
 from depgraph.metrics.work.parallelism import Parallelism, parallelism
 from tests.metrics.antichains import executed_part, expected_width, largest_antichain
 from tests.metrics.strategies import graphs
-from tests.metrics.synthetic import eager_attention, nothing, recurrent, transformer
+from tests.metrics.synthetic import eager_attention, recurrent, transformer
 
 
 @given(graphs())
