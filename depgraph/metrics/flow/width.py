@@ -48,10 +48,10 @@ def width(dag: Dag, depth: IntArray) -> tuple[int, bool]:
         return 0, True
     if dag.nodes + dag.runs > _LARGEST:
         return largest_found(dag, depth), False
-    supply = contract(_successions(dag), unlimited=True)
+    supply = contract(_successions(dag))
     successions = supply.passed
     if supply.dag.nodes:
-        successions += flow_through(supply, capacity=None)[0]
+        successions += flow_through(supply)[0]
     return executed - successions, True
 
 
