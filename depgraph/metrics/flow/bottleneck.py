@@ -10,7 +10,7 @@ from depgraph.dag.graph import DependencyGraph, Node, Terminal, check_graph
 from depgraph.dag.reach import ancestors
 from depgraph.dag.runs import IntArray, offsets, stack
 from depgraph.errors import PositionError
-from depgraph.metrics.flow.capacities import capacities, gathered
+from depgraph.metrics.flow.capacities import capacities
 from depgraph.metrics.flow.contraction import Supply, contract
 from depgraph.metrics.flow.network import flow_through
 from depgraph.metrics.paths.sweep import with_readers
@@ -57,8 +57,8 @@ def bottleneck(
         The same of ``graph.outputs``. The first output by default.
     weight : {"ops", "scalars"} or callable, optional
         ``"ops"``: 1 a node. ``"scalars"``: the numbers in its bundle. A callable takes a `Node`, an input or not, and
-        returns a whole number of at least 0. An output position that gathers several nodes counts as one with
-        ``"ops"``, else as much as these nodes together.
+        returns a whole number of at least 0. With ``"ops"`` an output position that gathers several nodes counts as
+        one more node; otherwise only the nodes it gathers count.
 
     Returns
     -------
@@ -162,10 +162,9 @@ def _cut(graph: DependencyGraph, starts: Ends, ends: Ends, weight: Weight) -> Cu
     between = descendants(dag, sources) & ancestors(dag, sinks, sinks + 1)
     fed, drained = np.zeros((2, dag.nodes), np.int64)
     fed[sources], drained[sinks] = 1, 1
-    let_out = np.ones(len(rows), np.int64) if weight == "ops" else gathered(carried, rows)
-    capacity = np.concatenate([carried, let_out])
-    supply = Supply(dag, np.arange(dag.nodes), fed, drained, capacity=capacity).only(between)
-    supply = contract(supply)
+    beyond = 1 if weight == "ops" else max(2 * int(carried.sum()), 1)  # more than all nodes, or a vertex like them
+    capacity = np.append(carried, np.full(len(rows), beyond))
+    supply = contract(Supply(dag, np.arange(dag.nodes), fed, drained, capacity=capacity).only(between))
     if not supply.dag.nodes:
         return Cut(0, [])
     size, cut = flow_through(supply)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from depgraph.dag.graph import DependencyGraph
-from depgraph.dag.runs import IntArray, Runs, offsets
+from depgraph.dag.runs import IntArray
 from depgraph.errors import GraphError
 from depgraph.metrics.weights import Weight, node_weights
 
@@ -61,12 +61,6 @@ def capacities(graph: DependencyGraph, weight: Weight = "ops") -> IntArray:
         if terminal.count:
             result[terminal.nodes.starts] = int(np.prod(terminal.shape, dtype=object)) // terminal.count
     return result
-
-
-def gathered(carried: IntArray, rows: Runs) -> IntArray:
-    """Return what the nodes in each row carry together."""
-    before = offsets(carried)
-    return np.diff(offsets(before[rows.stops] - before[rows.starts])[rows.indptr])
 
 
 def _counted(values: list[int]) -> IntArray:
