@@ -42,10 +42,15 @@ class Supply:
         """Leave out the nodes that are not kept."""
         if keep.all():
             return self
-        return self._of(induced(self.dag, keep), keep, self.fed[keep], self.drained[keep])
+        capacity = self.capacity if self.capacity is None else self.capacity[keep]
+        parts = self.origin[keep], self.fed[keep], self.drained[keep]
+        return Supply(induced(self.dag, keep), *parts, self.passed, capacity)
 
     def joined(self, target: IntArray) -> Supply:
-        """Draw each node together with the node at the end of the way that leads from target to target."""
+        """Draw each node together with the node at the end of the way that leads from target to target.
+
+        Together they let through what the narrowest of them does, and stand for that one.
+        """
         representative = _ends(target)
         kept = representative == np.arange(self.dag.nodes)
         if kept.all():
@@ -54,11 +59,13 @@ class Supply:
         fed, drained = np.zeros((2, int(kept.sum())), np.int64)
         np.add.at(fed, group, self.fed)
         np.add.at(drained, group, self.drained)
-        return self._of(quotient(self.dag, representative), kept, fed, drained)
-
-    def _of(self, dag: Dag, kept: BoolArray, fed: IntArray, drained: IntArray) -> Supply:
-        capacity = self.capacity if self.capacity is None else self.capacity[kept]
-        return Supply(dag, self.origin[kept], fed, drained, self.passed, capacity)
+        origin, capacity = self.origin[kept], None
+        if self.capacity is not None:
+            capacity = self.capacity[kept]
+            np.minimum.at(capacity, group, self.capacity)
+            narrowest = (self.capacity == capacity[group]) & (self.capacity[representative] > capacity[group])
+            origin[group[narrowest]] = self.origin[narrowest]
+        return Supply(quotient(self.dag, representative), origin, fed, drained, self.passed, capacity)
 
     def settled(self) -> Supply:
         """Let what enters at a node leave at that same node as far as it can, if nodes let any amount through."""
@@ -72,8 +79,9 @@ def contract(supply: Supply) -> Supply:
 
     All that comes through a node that reads a single other one comes through that other one; all that comes through a
     node that a single other one reads goes on through that other one. Neither can be what limits the flow, unless it
-    is narrower than the other, or something enters or leaves the graph there. So an attention layer on n positions,
-    its n² scores included, shrinks to n nodes.
+    is narrower than the other, or something enters or leaves the graph there; and where each is all that goes on from
+    or comes to the other, the narrower one limits both. So an attention layer on n positions, its n² scores included,
+    shrinks to n nodes.
 
     Parameters
     ----------
@@ -82,14 +90,18 @@ def contract(supply: Supply) -> Supply:
     Returns
     -------
     Supply
-        Of each group, the node stays through which all goes.
+        Of each group, the narrowest node stays through which all goes.
     """
     while supply.dag.nodes:
         before = supply.dag.nodes
-        single = np.flatnonzero((supply.dag.reads.sizes == 1) & (supply.fed == 0))
-        supply = _joined(supply, single, supply.dag.reads.starts[supply.dag.reads.indptr[single]])
+        if supply.capacity is not None and np.ptp(supply.capacity):
+            nodes, read = _single_read(supply)
+            alone = (reader_counts(supply.dag)[read] == 1) & (supply.drained[read] == 0)
+            supply = _joined(supply, nodes[alone], read[alone])
+        supply = _joined(supply, *_no_narrower(supply, *_single_read(supply)))
         single = np.flatnonzero((reader_counts(supply.dag) == 1) & (supply.drained == 0))
-        supply = _joined(supply, single, reader_counts(supply.dag, np.arange(supply.dag.nodes))[single])
+        reader = reader_counts(supply.dag, np.arange(supply.dag.nodes))[single]
+        supply = _joined(supply, *_no_narrower(supply, single, reader))
         if supply.capacity is None:
             supply = supply.settled()
         enters = (supply.dag.reads.sizes > 0) | (supply.fed > 0)
@@ -100,12 +112,24 @@ def contract(supply: Supply) -> Supply:
     return supply
 
 
+def _single_read(supply: Supply) -> tuple[IntArray, IntArray]:
+    """Return the nodes that all comes to through a single other one, and that other one."""
+    nodes = np.flatnonzero((supply.dag.reads.sizes == 1) & (supply.fed == 0))
+    return nodes, supply.dag.reads.starts[supply.dag.reads.indptr[nodes]]
+
+
+def _no_narrower(supply: Supply, nodes: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
+    """Leave out what is narrower than its other one, with its block: else runs would come apart into single nodes."""
+    if supply.capacity is None:
+        return nodes, others
+    narrow = supply.capacity[nodes] < supply.capacity[others]
+    block = supply.dag.block_of[nodes]
+    keep = ~np.isin(block, block[narrow])
+    return nodes[keep], others[keep]
+
+
 def _joined(supply: Supply, nodes: IntArray, others: IntArray) -> Supply:
-    """Draw each node together with the other one through which all goes, unless it is the narrower of the two."""
     target = np.arange(supply.dag.nodes)
-    if supply.capacity is not None:
-        wide = supply.capacity[nodes] >= supply.capacity[others]
-        nodes, others = nodes[wide], others[wide]
     target[nodes] = others
     return supply.joined(target)
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-#: The most that scipy's `maximum_flow` counts to.
-_MOST = 2**31 - 1
+#: The most that scipy's `maximum_flow` is given: it adds a capacity and a flow the other way in 32 bits.
+_MOST = 2**30 - 1
 
 
 def largest_flow(limits: csr_array, source: int, sink: int, bound: int, most: int = _MOST) -> tuple[int, csr_array]:
