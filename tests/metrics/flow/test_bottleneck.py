@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 import depgraph
 from depgraph.dag.graph import DependencyGraph, Node
+from depgraph.dag.runs import union
 from depgraph.errors import GraphError, PositionError
 from depgraph.metrics.flow.bottleneck import Cut, bottleneck, state
 from tests.metrics.strategies import as_networkx, graphs
-from tests.metrics.synthetic import eager_attention, recurrent, transformer
+from tests.metrics.synthetic import Builder, eager_attention, one_to_one, recurrent, transformer
 
 
 def expected_size(
@@ -253,3 +254,59 @@ def test_long_runs_share_a_tree() -> None:
     inner = nx.ancestors(network.subgraph([*range(dag.nodes, arcs.vertices), reader]), reader)
     read = {v for u in [reader, *inner] for v in network.predecessors(u) if v < dag.nodes}
     assert read == set(dag.reads.row(reader).tolist())
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_flows_beyond_32_bits_through_a_model(seed: int) -> None:
+    graph = transformer(4, 64)
+    everything = list(range(64))
+    weights = np.random.default_rng(seed).integers(1, 2**33, graph.dag.nodes).tolist()
+    cut = bottleneck(graph, weight=lambda node: weights[node.id])
+    assert cut.size == expected_size(graph, everything, everything, weights)
+    assert_separates(graph, cut, everything, everything, weights)
+
+
+def test_weights_of_operations() -> None:
+    # A model reads ids, one number each, and has 8 or 24 numbers at each position inside.
+    graph = transformer(2, 12)
+    widths = {"input": 1, "mul": 24, "pow": 24, "tanh": 24}
+
+    def width(node: Node) -> int:
+        return widths.get(node.op, 8)
+
+    assert bottleneck(graph, weight=width).size == 12
+    for j in range(12):
+        cut = bottleneck(graph, target=("output", j), weight=width)
+        assert cut.size == min(j + 1, 8)
+        assert j == 7 or len(cut.nodes) == (j + 1 if j < 7 else 1)  # all read so far, or one node inside
+    assert state(graph, 9, weight=width).size == min(9, 8 * 3)
+    assert state(graph, 11, weight=width).size == min(11, 8)
+
+
+def test_several_outputs_together() -> None:
+    build = Builder(4)
+    first = build.add("first", one_to_one(np.arange(4)))
+    second = build.add("second", one_to_one(first[:1].repeat(3)))
+    graph = build.graph(one_to_one(first), one_to_one(second), union([one_to_one(first[:2]), one_to_one(second[:2])]))
+    assert bottleneck(graph, target="output").size == 4
+    assert bottleneck(graph, target="output.1").size == 1
+    assert bottleneck(graph, target=["output", "output.1"]).size == 4
+    assert bottleneck(graph, target=["output.1", ("output", [2, 3]), ("output", 3)]).size == 3
+    cut = bottleneck(graph, target=["output.1", ("output.2", 1)])
+    assert cut.nodes == [Node(0, "input", (0,), "x", ""), Node(("output.2", 1), "output", (1,), "output.2", "")]
+    assert bottleneck(graph, [], "output") == bottleneck(graph, target=[]) == (0, [])
+    assert state(graph, 2, target="output").size == 0
+    assert state(graph, 2, target=["output", "output.1"]).size == 1
+    with pytest.raises(PositionError, match="t goes from 0 to 2: x has 4 positions, output.2 has 2; got 3."):
+        state(graph, 3, target="output.2")
+    with pytest.raises(
+        PositionError, match="t goes from 0 to 4: x has 4 positions, output has 4, output.1 has 3; got 5"
+    ):
+        state(graph, 5, target=["output", "output.1"])
+
+
+def test_state_of_some_positions() -> None:
+    graph = transformer(1, 9)
+    assert state(graph, 4, ("x", [0, 2, 8])).size == 2
+    assert state(graph, 4, target=("output", slice(0, 5))).size == 1
+    assert state(graph, 4, ("x", slice(5, None))).size == 0
