@@ -27,7 +27,7 @@ def test_scores_make_no_difference(tokens: int) -> None:
 def test_the_narrowest_stays() -> None:
     graph = transformer(1, 5)
     capacity = np.full(graph.dag.nodes, 9)
-    narrow = [operation for operation in graph.operations if operation.name == "tanh"][0]
+    narrow = next(operation for operation in graph.operations if operation.name == "tanh")
     capacity[narrow.start : narrow.stop] = 4
     found = shrunk(graph, capacity)
     assert found.origin[found.capacity == 4].tolist() == list(range(narrow.start, narrow.stop))
