@@ -19,6 +19,8 @@ _HOME = {
     "Path": "depgraph.metrics.paths.lengths",
     "parallelism": "depgraph.metrics.work.parallelism",
     "Parallelism": "depgraph.metrics.work.parallelism",
+    "width": "depgraph.metrics.flow.width",
+    "Width": "depgraph.metrics.flow.width",
     "bottleneck": "depgraph.metrics.flow.bottleneck",
     "Cut": "depgraph.metrics.flow.bottleneck",
     "state": "depgraph.metrics.flow.bottleneck",

@@ -22,6 +22,7 @@ PUBLIC = {
     "Terminal",
     "TracingError",
     "Verdict",
+    "Width",
     "bottleneck",
     "critical_path",
     "from_networkx",
@@ -33,6 +34,7 @@ PUBLIC = {
     "state",
     "trace",
     "verify",
+    "width",
 }
 
 

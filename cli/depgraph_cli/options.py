@@ -116,6 +116,15 @@ weight_option = click.option(
     help="What a node costs: 1 each, or 1 for those that multiply and sum and 0 for the rest.",
 )
 
+exact_width_option = click.option(
+    "--exact-width",
+    type=click.Choice(["never", "auto", "always"]),
+    default="auto",
+    show_default=True,
+    help="Whether to find the exact width where its bounds do not meet: never, if it takes no more than a few "
+    "gigabytes, or whatever it costs.",
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 

@@ -42,7 +42,7 @@ def test_depths_and_longest_path_equal_brute_force(case: tuple[nx.DiGraph, list[
         expected = brute_force_depths(graph, sources, expected_weight)
         depth = depths(made.dag, weights)
         assert dict(zip(names, depth.tolist(), strict=True)) == expected
-        path = [names[i] for i in longest_path(made.dag, weights)]
+        path = [names[i] for i in longest_path(made.dag, depth)]
         assert nx.is_path(graph, path) or not path
         assert not set(path) & set(sources)
         assert sum(expected_weight[v] for v in path) == max(expected.values())

@@ -13,13 +13,17 @@ from depgraph.dag.graph import DependencyGraph
 from depgraph.metrics.flow.bottleneck import bottleneck, state
 from depgraph.metrics.paths.lengths import critical_path, path_lengths
 from depgraph.metrics.work.parallelism import parallelism
+from tests.metrics.antichains import is_antichain
 
 
 def figures(dag: nx.DiGraph, sources: list[object] | None = None) -> tuple[int, int, int]:
-    """Return work, critical path and (exact) width."""
+    """Return work, critical path and (exact) width; check that as many nodes do not depend on each other."""
     graph = depgraph.from_networkx(dag, sources=sources or [])
-    found = parallelism(graph)
+    found, widest = parallelism(graph), depgraph.width(graph)
     assert found.width_is_exact
+    assert widest.is_exact
+    assert len(widest.nodes) == widest.size == found.width
+    assert is_antichain(dag, [node.id for node in widest.nodes])
     assert found.span == critical_path(graph).length
     return found.work, found.span, found.width
 

@@ -57,7 +57,8 @@ def _totals(out: Console, summary: dict[str, Any]) -> None:
         ("width", parallelism["width"], "nodes that could run at the same moment"),
     ]
     if not parallelism["width_is_exact"]:
-        rows[-1] = ("width, at least", *rows[-1][1:])
+        most = f"nodes could run at the same moment, and at most {parallelism['width_upper']:,}"
+        rows[-1] = ("width, at least", parallelism["width"], most)
     print_heading(out, "Graph")
     print_table(out, ("", "", ""), rows)
 

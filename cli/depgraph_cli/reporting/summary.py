@@ -14,14 +14,14 @@ STEPS = 4
 """Steps of work that `summarise` announces."""
 
 
-def summarise(name: str, graph: DependencyGraph, weight: str, step: Step) -> dict[str, Any]:
+def summarise(name: str, graph: DependencyGraph, weight: str, exact_width: str, step: Step) -> dict[str, Any]:
     """Return every metric of a graph, in the shape that is written as JSON."""
     import depgraph
 
     step("Critical path")
     longest = depgraph.critical_path(graph, weight)
     step("Parallelism")
-    parallelism = depgraph.parallelism(graph, weight)
+    parallelism = depgraph.parallelism(graph, weight, exact_width)
     step("Path lengths")
     paths = [_paths(graph, s.name, t.name, weight) for s in tracked(graph) for t in graph.outputs.values()]
     step("Bottleneck")
@@ -37,6 +37,7 @@ def summarise(name: str, graph: DependencyGraph, weight: str, step: Step) -> dic
             "average": float(parallelism.average),
             "width": int(parallelism.width),
             "width_is_exact": bool(parallelism.width_is_exact),
+            "width_upper": int(parallelism.width_upper),
             "level_widths": [int(width) for width in parallelism.level_widths],
         },
         "bottleneck": _bottleneck(graph),

@@ -8,10 +8,10 @@ import numpy as np
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray
-from depgraph.metrics.flow.quotient import induced, quotient, reader_counts
+from depgraph.metrics.flow.quotient import ends, induced, quotient, reader_counts, readers, single_reads
 
-#: Rounds of drawing together end when one of them removes less than this share of the nodes.
-_WORTHWHILE = 0.02
+#: Nodes are drawn together if that removes at least this share of them, and rounds end when they remove less.
+_WORTHWHILE = 0.05
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ class Supply:
         How much enters, and how much may leave, at each node; where nodes have a capacity, any amount if not 0.
     passed : int
         How much has been accounted for already.
+    steps : tuple of (nodes before,) int64
+        How the graph came to be, step by step: where each node went, or one of the two numbers after the last node,
+        for nodes left out because nothing enters there and because nothing leaves.
     capacity : (nodes,) int64 or None
         How much each node lets through, None for any amount.
     """
@@ -36,42 +39,65 @@ class Supply:
     fed: IntArray
     drained: IntArray
     passed: int = 0
+    steps: tuple[IntArray, ...] = ()
     capacity: IntArray | None = None
 
-    def only(self, keep: BoolArray) -> Supply:
-        """Leave out the nodes that are not kept."""
+    def only(self, keep: BoolArray, enters: BoolArray | None = None) -> Supply:
+        """Leave out the nodes that are not kept: because nothing enters there, or else because nothing leaves."""
         if keep.all():
             return self
-        capacity = self.capacity if self.capacity is None else self.capacity[keep]
-        parts = self.origin[keep], self.fed[keep], self.drained[keep]
-        return Supply(induced(self.dag, keep), *parts, self.passed, capacity)
+        left = int(keep.sum())
+        nothing_enters = np.zeros(len(keep), np.bool_) if enters is None else ~enters
+        step = np.where(keep, np.cumsum(keep) - 1, np.where(nothing_enters, left, left + 1))
+        return Supply(
+            induced(self.dag, keep),
+            self.origin[keep],
+            self.fed[keep],
+            self.drained[keep],
+            self.passed,
+            (*self.steps, step),
+            None if self.capacity is None else self.capacity[keep],
+        )
 
-    def joined(self, target: IntArray) -> Supply:
-        """Draw each node together with the node at the end of the way that leads from target to target.
+    def joined(self, moves: BoolArray, target: IntArray) -> Supply:
+        """Draw each node that moves together with the node where the targets lead, if they are many.
 
         Together they let through what the narrowest of them does, and stand for that one.
         """
-        representative = _ends(target)
-        kept = representative == np.arange(self.dag.nodes)
-        if kept.all():
+        moving = np.flatnonzero(moves)
+        if len(moving) <= _WORTHWHILE * len(moves):
             return self
-        group = (np.cumsum(kept) - 1)[representative]
-        fed, drained = np.zeros((2, int(kept.sum())), np.int64)
-        np.add.at(fed, group, self.fed)
-        np.add.at(drained, group, self.drained)
+        representative, kept = ends(moves, target), ~moves
+        step = (np.cumsum(kept) - 1)[representative]
+        fed, drained = self.fed[kept], self.drained[kept]
+        np.add.at(fed, step[moving], self.fed[moving])
+        np.add.at(drained, step[moving], self.drained[moving])
         origin, capacity = self.origin[kept], None
         if self.capacity is not None:
             capacity = self.capacity[kept]
-            np.minimum.at(capacity, group, self.capacity)
-            narrowest = (self.capacity == capacity[group]) & (self.capacity[representative] > capacity[group])
-            origin[group[narrowest]] = self.origin[narrowest]
-        return Supply(quotient(self.dag, representative), origin, fed, drained, self.passed, capacity)
+            np.minimum.at(capacity, step[moving], self.capacity[moving])
+            least = capacity[step[moving]]
+            narrowest = moving[(self.capacity[moving] == least) & (self.capacity[representative[moving]] > least)]
+            origin[step[narrowest]] = self.origin[narrowest]
+        smaller = quotient(self.dag, representative)
+        return Supply(smaller, origin, fed, drained, self.passed, (*self.steps, step), capacity)
 
     def settled(self) -> Supply:
         """Let what enters at a node leave at that same node as far as it can, if nodes let any amount through."""
         both = np.minimum(self.fed, self.drained)
-        passed = self.passed + int(both.sum())
-        return replace(self, fed=self.fed - both, drained=self.drained - both, passed=passed)
+        return replace(self, fed=self.fed - both, drained=self.drained - both, passed=self.passed + int(both.sum()))
+
+    def lifted(self, near: BoolArray) -> BoolArray:
+        """Return on which side of a cut each node of the graph before all steps lies, given the sides of those left.
+
+        A cut that no edge leads across from the near side to the far one is paid for by what is fed on the far side
+        and drained on the near side. Nodes drawn together lie on one side, which costs what it cost before. A node
+        that nothing enters lies on the far side and one that nothing leaves on the near side: no edge forbids that,
+        and it costs nothing.
+        """
+        for step in reversed(self.steps):
+            near = np.append(near, [False, True])[step]
+        return near
 
 
 def contract(supply: Supply) -> Supply:
@@ -95,49 +121,32 @@ def contract(supply: Supply) -> Supply:
     while supply.dag.nodes:
         before = supply.dag.nodes
         if supply.capacity is not None and np.ptp(supply.capacity):
-            nodes, read = _single_read(supply)
+            single, read = single_reads(supply.dag)
             alone = (reader_counts(supply.dag)[read] == 1) & (supply.drained[read] == 0)
-            supply = _joined(supply, nodes[alone], read[alone])
-        supply = _joined(supply, *_no_narrower(supply, *_single_read(supply)))
-        single = np.flatnonzero((reader_counts(supply.dag) == 1) & (supply.drained == 0))
-        reader = reader_counts(supply.dag, np.arange(supply.dag.nodes))[single]
-        supply = _joined(supply, *_no_narrower(supply, single, reader))
+            supply = supply.joined(single & (supply.fed == 0) & alone, read)
+        single, read = single_reads(supply.dag)
+        supply = supply.joined(_wide(supply, single & (supply.fed == 0), read), read)
+
+        number, sole = readers(supply.dag)
+        supply = supply.joined(_wide(supply, (number == 1) & (supply.drained == 0), sole), sole)
+
         if supply.capacity is None:
             supply = supply.settled()
-        enters = (supply.dag.reads.sizes > 0) | (supply.fed > 0)
+        enters = (supply.dag.reads.counts > 0) | (supply.fed > 0)
         leaves = (reader_counts(supply.dag) > 0) | (supply.drained > 0)
-        supply = supply.only(enters & leaves)
+        supply = supply.only(enters & leaves, enters)
         if supply.dag.nodes > (1 - _WORTHWHILE) * before:
             break
     return supply
 
 
-def _single_read(supply: Supply) -> tuple[IntArray, IntArray]:
-    """Return the nodes that all comes to through a single other one, and that other one."""
-    nodes = np.flatnonzero((supply.dag.reads.sizes == 1) & (supply.fed == 0))
-    return nodes, supply.dag.reads.starts[supply.dag.reads.indptr[nodes]]
-
-
-def _no_narrower(supply: Supply, nodes: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
-    """Leave out what is narrower than its other one, with its block: else runs would come apart into single nodes."""
+def _wide(supply: Supply, moves: BoolArray, target: IntArray) -> BoolArray:
+    """Leave out what is narrower than its target, with its block: else runs would come apart into single nodes."""
     if supply.capacity is None:
-        return nodes, others
-    narrow = supply.capacity[nodes] < supply.capacity[others]
-    block = supply.dag.block_of[nodes]
-    keep = ~np.isin(block, block[narrow])
-    return nodes[keep], others[keep]
-
-
-def _joined(supply: Supply, nodes: IntArray, others: IntArray) -> Supply:
-    target = np.arange(supply.dag.nodes)
-    target[nodes] = others
-    return supply.joined(target)
-
-
-def _ends(target: IntArray) -> IntArray:
-    """Return where one gets by following the targets as far as they lead, in jumps that double in length."""
-    while True:
-        further = target[target]
-        if np.array_equal(further, target):
-            return target
-        target = further
+        return moves
+    narrow = moves & (supply.capacity < supply.capacity[target])
+    if not narrow.any():
+        return moves
+    blocks = np.zeros(len(supply.dag.blocks) - 1, np.bool_)
+    blocks[supply.dag.block_of[narrow]] = True
+    return moves & ~blocks[supply.dag.block_of]

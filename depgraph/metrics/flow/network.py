@@ -26,6 +26,11 @@ class Arcs:
     tail: IntArray
     head: IntArray
 
+    @property
+    def size(self) -> int:
+        """Vertices and edges."""
+        return self.vertices + len(self.tail)
+
 
 def run_arcs(dag: Dag) -> Arcs:
     """Return arcs from what is read to what reads it, near-linear in the number of runs.
@@ -69,20 +74,22 @@ def run_arcs(dag: Dag) -> Arcs:
     return Arcs(dag.nodes + len(inner) + len(keys), np.concatenate(tails), np.concatenate(heads))
 
 
-def flow_through(supply: Supply) -> tuple[int, BoolArray]:
-    """Return the largest flow, and which nodes a cut of that size goes through.
+def flow_through(supply: Supply, arcs: Arcs | None = None) -> tuple[int, BoolArray]:
+    """Return the largest flow, and a cut of that size.
 
     Parameters
     ----------
     supply : Supply
         With at least one node. What is fed and drained is counted on top of ``passed``.
+    arcs : Arcs, optional
+        What `run_arcs` returns for this graph, if it is there already.
 
     Returns
     -------
     flow : int
     cut : (nodes,) bool array
-        The nodes between what can still be reached from where something is fed and what cannot: by Menger's theorem,
-        their capacities add up to the flow. None where nodes have no capacity.
+        Where nodes let any amount through: those that can still be reached from where something is fed, the near side
+        of the cut. Else the nodes between what can be reached and what cannot, whose capacities add up to the flow.
 
     Raises
     ------
@@ -90,7 +97,7 @@ def flow_through(supply: Supply) -> tuple[int, BoolArray]:
         Where the capacities are too large.
     """
     dag, nodes = supply.dag, supply.dag.nodes
-    arcs = run_arcs(dag)
+    arcs = arcs or run_arcs(dag)
     limited = supply.capacity is not None
     # Vertices: the nodes as they give, auxiliary ones, the nodes as they take (if they have a capacity), two ends.
     entrance = arcs.vertices + np.arange(nodes) if limited else np.arange(nodes)
@@ -111,10 +118,10 @@ def flow_through(supply: Supply) -> tuple[int, BoolArray]:
     edges = np.concatenate(sizes), (np.concatenate(tails), np.concatenate(heads))
     limits = csr_array(coo_array(edges, shape=(sink + 1, sink + 1)))
     flow, left = largest_flow(limits, source, sink, bound)
-    if supply.capacity is None:
-        return flow, np.zeros(nodes, np.bool_)
     reached = np.zeros(sink + 1, np.bool_)
     reached[breadth_first_order(left, source, return_predecessors=False)] = True
+    if supply.capacity is None:
+        return flow, reached[:nodes]
     cut: BoolArray = reached[entrance] & ~reached[:nodes]
     return int(supply.capacity[cut].sum()), cut
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.graph import DependencyGraph, Node, check_graph
-from depgraph.dag.levels import longest_path
+from depgraph.dag.levels import depths, longest_path
+from depgraph.dag.nodes import Nodes
 from depgraph.dag.runs import BoolArray, IntArray, Runs
+from depgraph.dag.stretches import in_blocks
 from depgraph.metrics.paths.reading import Table
 from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
 from depgraph.metrics.select import Selection, endpoint, select
@@ -30,12 +32,12 @@ class Path(NamedTuple):
     ----------
     length : int or float
         Operations executed, or their summed weight; -1 where there is no path.
-    nodes : list of Node
+    nodes : sequence of Node
         The nodes executed, in order; inputs are left out.
     """
 
     length: int | float
-    nodes: list[Node]
+    nodes: Sequence[Node]
 
 
 def path_lengths(
@@ -85,22 +87,22 @@ def path_lengths(
     sources, gathered = start.nodes.take(start_positions).starts, end.nodes.take(end_positions)
     sweep, weights = _sweep_to(graph, gathered, weight)
     result = np.full((len(sources), len(gathered)), -1, weights.dtype)
-    wanted = sweep.between(_blocks(sweep.dag, sources), np.array([sweep.blocks - 1]))
+    wanted = sweep.between(sweep.stretch_of(sources), np.array([sweep.count - 1]))
     if not result.size or not wanted[-1]:
         return result
-    dtype, missing = _number_type(sweep.dag, weights, wanted)
+    dtype, missing = _number_type(sweep, graph.dag, weights, wanted)
     columns = _columns(sweep, wanted, dtype.itemsize)
     for first in range(0, len(sources), columns):
         part = slice(first, first + columns)
 
-        def write(block: int, value: Value, part: slice = part) -> None:
-            if block == sweep.blocks - 1:
+        def write(stretch: int, value: Value, part: slice = part) -> None:
+            if stretch == sweep.count - 1:
                 lengths = np.ascontiguousarray(value.table.T)
                 result[part] = lengths
                 result[part] += value.offset
                 np.putmask(result[part], lengths >= missing - value.offset, -1)
 
-        sweep.run(weights, missing, _starts(sweep.dag, sources[part], dtype, missing), write, wanted)
+        sweep.run(weights, missing, _starts(sweep, graph.dag.inputs, sources[part], dtype, missing), write, wanted)
     return result
 
 
@@ -140,18 +142,18 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     check_graph(graph)
     start_terminal, start = endpoint(graph.inputs, source)
     end_terminal, end = endpoint(graph.outputs, target)
-    first = start_terminal.nodes.row(start)
-    sweep, weights = _sweep_to(graph, end_terminal.nodes.take(np.array([end])), weight)
-    dag = sweep.dag
-    wanted = sweep.between(_blocks(dag, first), np.array([sweep.blocks - 1]))
+    first, gathered = start_terminal.nodes.row(start), end_terminal.nodes.take(np.array([end]))
+    sweep, weights = _sweep_to(graph, gathered, weight)
+    wanted = sweep.between(sweep.stretch_of(first), np.array([sweep.count - 1]))
     if not wanted[-1]:
         return Path(-1, [])
-    dtype, missing = _number_type(dag, weights, wanted)
-    lengths = np.full(dag.nodes, missing, weights.dtype)
-    sweep.run(weights, missing, _starts(dag, first, dtype, missing, flat=True), _keep(dag, lengths), wanted)
+    dtype, missing = _number_type(sweep, graph.dag, weights, wanted)
+    lengths = np.full(len(weights), missing, weights.dtype)
+    starts = _starts(sweep, graph.dag.inputs, first, dtype, missing, flat=True)
+    sweep.run(weights, missing, starts, _keep(sweep, lengths), wanted)
     if lengths[-1] >= missing:
         return Path(-1, [])
-    return Path(lengths[-1].item(), [graph.node(number) for number in _walk_back(dag, lengths)])
+    return Path(lengths[-1].item(), Nodes(graph, _walk_back(with_readers(graph.dag, gathered), lengths)))
 
 
 def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
@@ -178,28 +180,31 @@ def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
     (3, ['a', 'b', 'y'])
     """
     weights = node_weights(graph, weight)
-    numbers = longest_path(graph.dag, weights)
-    return Path(weights[numbers].sum().item(), [graph.node(number) for number in numbers.tolist()])
+    depth = depths(graph.dag, weights)
+    return Path(depth.max(initial=0).item(), Nodes(graph, lambda: longest_path(graph.dag, depth)))
 
 
 def _sweep_to(graph: DependencyGraph, target: Runs, weight: Weight) -> tuple[Sweep, Table]:
-    """Return the graph with one more node of weight 0 for each target position, in a last block, and the weights."""
+    """Return the graph with one more node of weight 0 for each target position, at the end, and the weights."""
     weights = node_weights(graph, weight)
-    return Sweep(with_readers(graph.dag, target)), np.append(weights, np.zeros(len(target), weights.dtype))
+    dag = graph.dag
+    stretches = (dag.stretches if weights.dtype.kind == "i" else in_blocks(dag)).followed_by(target)
+    return Sweep(stretches), np.append(weights, np.zeros(len(target), weights.dtype))
 
 
-def _blocks(dag: Dag, nodes: IntArray) -> IntArray:
-    return np.unique(dag.block_of[nodes])
-
-
-def _number_type(dag: Dag, weights: Table, wanted: BoolArray) -> tuple[np.dtype[Any], Any]:
+def _number_type(sweep: Sweep, dag: Dag, weights: Table, wanted: BoolArray) -> tuple[np.dtype[Any], Any]:
     """Return the smallest type that holds all lengths, and the number that stands for "no path" in it.
 
-    A path has at most one node of each block. What no path leads to also has weights added: at most twice the bound.
+    A path has at most one node of each block, and all nodes of a chain; and it is no longer than the longest one. What
+    no path leads to also has weights added: at most twice the bound.
     """
     if weights.dtype.kind == "f":
         return weights.dtype, np.inf
-    bound = int(np.maximum.reduceat(weights, dag.blocks[:-1])[wanted].sum())
+    first, chained = sweep.stretches.bounds[:-1], sweep.stretches.chained
+    most = np.where(chained, np.add.reduceat(weights, first), np.maximum.reduceat(weights, first))
+    bound = int(most[wanted].sum())
+    if 2 * bound + 1 > np.iinfo(np.int16).max:
+        bound = int(depths(dag, weights[: dag.nodes]).max())
     for dtype in (np.int16, np.int32):
         if 2 * bound + 1 <= np.iinfo(dtype).max:
             return np.dtype(dtype), bound + 1
@@ -208,46 +213,45 @@ def _number_type(dag: Dag, weights: Table, wanted: BoolArray) -> tuple[np.dtype[
 
 def _columns(sweep: Sweep, wanted: BoolArray, itemsize: int) -> int:
     """Return how many sources to take at a time."""
-    sizes = np.where(wanted, np.diff(sweep.dag.blocks), 0)
+    sizes = np.where(wanted, np.diff(sweep.bounds), 0)
     last = sweep.last_readers(wanted)
-    freed = np.zeros(sweep.blocks + 1, np.int64)
-    np.add.at(freed, np.where(last < 0, np.arange(sweep.blocks), last) + 1, sizes)
+    freed = np.zeros(sweep.count + 1, np.int64)
+    np.add.at(freed, np.where(last < 0, np.arange(sweep.count), last) + 1, sizes)
     alive = int((np.cumsum(sizes) - np.cumsum(freed)[:-1]).max())
-    runs = int(np.where(wanted, np.diff(sweep.run_bounds), 0).max())
+    runs = int(np.where(wanted, sweep.run_counts, 0).max())
     within_memory = _MEMORY // (itemsize * (alive + 2 * runs))
     within_cache = _CACHE * int(wanted.sum()) // (itemsize * int(sizes.sum()))
     return max(1, min(within_memory, max(within_cache, _FEWEST_COLUMNS)))
 
 
 def _starts(
-    dag: Dag, sources: IntArray, dtype: np.dtype[Any], missing: Any, flat: bool = False
+    sweep: Sweep, inputs: int, sources: IntArray, dtype: np.dtype[Any], missing: Any, flat: bool = False
 ) -> Callable[[int], Table | None]:
-    """Return the tables of the input blocks: 0 from a source to itself, no path from it to other inputs."""
-    blocks = dag.block_of[sources]
-    inputs = int(np.searchsorted(dag.blocks, dag.inputs))
+    """Return the tables of the stretches of inputs: 0 from a source to itself, no path from it to other inputs."""
+    of_source = sweep.stretch_of(sources)
 
-    def start(block: int) -> Table | None:
-        if block >= inputs:
+    def start(stretch: int) -> Table | None:
+        low, high = sweep.bounds[stretch], sweep.bounds[stretch + 1]
+        if low >= inputs:
             return None
-        low, high = int(dag.blocks[block]), int(dag.blocks[block + 1])
         table = np.full((high - low, len(sources)), missing, dtype)
-        here = np.flatnonzero(blocks == block)
+        here = np.flatnonzero(of_source == stretch)
         table[sources[here] - low, here] = 0
         return table[:, 0] if flat else table
 
     return start
 
 
-def _keep(dag: Dag, lengths: Table) -> Callable[[int, Value], None]:
-    bounds = dag.blocks.tolist()
+def _keep(sweep: Sweep, lengths: Table) -> Callable[[int, Value], None]:
+    bounds = sweep.bounds
 
-    def keep(block: int, value: Value) -> None:
-        np.add(value.table, value.offset, out=lengths[bounds[block] : bounds[block + 1]], dtype=lengths.dtype)
+    def keep(stretch: int, value: Value) -> None:
+        np.add(value.table, value.offset, out=lengths[bounds[stretch] : bounds[stretch + 1]], dtype=lengths.dtype)
 
     return keep
 
 
-def _walk_back(dag: Dag, lengths: Table) -> list[int]:
+def _walk_back(dag: Dag, lengths: Table) -> IntArray:
     """Return the nodes on the way to the last node, at each of them going back to the nearest node that it reads."""
     numbers: list[int] = []
     node = dag.nodes - 1
@@ -255,4 +259,4 @@ def _walk_back(dag: Dag, lengths: Table) -> list[int]:
         numbers.append(node)
         read = dag.reads.row(node)
         node = int(read[np.argmin(lengths[read])])
-    return numbers[:0:-1]
+    return np.array(numbers[:0:-1], np.int64)
