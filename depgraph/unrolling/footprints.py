@@ -181,7 +181,7 @@ def _kept(dead: Tensor) -> Runs:
             row, first = np.divmod(np.flatnonzero(opens), width)
             last = np.flatnonzero(closes) % width
             parts.append(Runs(offsets(np.bincount(row, minlength=len(alive))), first, last + 1))
-        _masks[key] = dead, _stack(parts)
+        _masks[key] = dead, stack(parts)
     return _masks[key][1]
 
 

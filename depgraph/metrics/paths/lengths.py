@@ -19,6 +19,9 @@ from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
 from depgraph.metrics.select import Selection, endpoint
 from depgraph.metrics.weights import Weight, node_weights
 
+#: From that many sources on it pays to look first for what only makes paths longer.
+_WORTHWHILE = 32
+
 
 class Path(NamedTuple):
     """A path through the graph.
@@ -99,6 +102,8 @@ def length_parts(passage: Passage, weights: Table) -> Iterator[tuple[slice, Call
         return
     weights = passage.with_targets(weights)
     dtype, missing = _number_type(passage, weights)
+    if weights.dtype.kind == "i" and len(passage.sources) >= _WORTHWHILE:
+        passage, weights = passage.shortened(weights)
     for part in passage.parts(dtype.itemsize):
         start = _starts(passage, passage.sources[part], dtype, missing)
         value = passage.arrive(passage.sweep, weights, missing, start)

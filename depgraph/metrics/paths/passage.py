@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.dag.runs import IntArray, Runs
 from depgraph.dag.stretches import in_blocks
 from depgraph.metrics.paths.joins import Table
+from depgraph.metrics.paths.skeleton import skeleton
 from depgraph.metrics.paths.sweep import Sweep, Value
 from depgraph.metrics.select import Selection, select
 
@@ -61,6 +63,16 @@ class Passage:
         start, start_positions = select(graph.inputs, source)
         end, end_positions = select(graph.outputs, target)
         return cls(graph, start.nodes.take(start_positions).starts, end.nodes.take(end_positions), exact)
+
+    def shortened(self, weights: Table) -> tuple[Passage, Table]:
+        """Return the skeleton of the way for weights that are integers, and the weights of what it keeps."""
+        found = skeleton(self.stretches, self.dag.inputs, weights)
+        shorter = copy(self)
+        shorter.stretches = found.stretches
+        shorter.sweep = Sweep(found.stretches, lengths=found.lengths)
+        last = np.array([shorter.sweep.count - 1])
+        shorter.wanted = shorter.sweep.between(shorter.sweep.stretch_of(self.sources), last)
+        return shorter, weights[found.kept]
 
     @property
     def shape(self) -> tuple[int, int]:

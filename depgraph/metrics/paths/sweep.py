@@ -32,21 +32,22 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """One run of every node of a stretch, all of them in the stretch ``read``."""
+    """One run of every node of a stretch, all of them in the stretch ``read``; what reading them adds, if anything."""
 
     read: int
     select: Selector
+    added: IntArray | int = 0
 
 
 @dataclass(frozen=True)
 class Pile:
-    """All runs of a stretch, wherever they are: ``groups`` holds (stretch read, selector, rows of the pile).
+    """All runs of a stretch, wherever they are: ``groups`` holds (column, rows of the pile).
 
     The rows of the pile that belong to node i are ``starts[i] … starts[i] + counts[i] - 1``.
     """
 
     rows: int
-    groups: list[tuple[int, Selector, IntArray]]
+    groups: list[tuple[Column, IntArray]]
     starts: IntArray
     counts: IntArray
 
@@ -60,6 +61,8 @@ class Sweep:
         With chains only where all weights are integers: a chain adds them up in another order.
     join : Join or SmallestSum, optional
         What a node makes of the values that it reads: their minimum by default.
+    lengths : (runs,) int64, optional
+        What reading each run adds to its lengths; nothing by default.
 
     Attributes
     ----------
@@ -69,8 +72,11 @@ class Sweep:
         Number of stretches.
     """
 
-    def __init__(self, stretches: Stretches, join: Join | SmallestSum = MINIMUM) -> None:
+    def __init__(
+        self, stretches: Stretches, join: Join | SmallestSum = MINIMUM, lengths: IntArray | None = None
+    ) -> None:
         self.stretches, self.join = stretches, join
+        self._added = lengths if lengths is not None and lengths.any() else None
         self.bounds: list[int] = stretches.bounds.tolist()
         self.count = len(self.bounds) - 1
         self._run_bounds: list[int] = stretches.reads.indptr[stretches.bounds].tolist()
@@ -179,33 +185,35 @@ class Sweep:
         if low == high:
             return []
         reads, nodes = self.stretches.reads, self.bounds[stretch + 1] - self.bounds[stretch]
-        starts, stops, read = reads.starts[low:high], reads.stops[low:high], self._read[low:high]
+        every, read = np.arange(low, high), self._read[low:high]
         if nodes == 1:
             if len(read) <= _PADDED:
-                return [self._column(int(b), starts[i : i + 1], stops[i : i + 1]) for i, b in enumerate(read)]
-            return self._make_pile(starts, stops, read, np.array([high - low]))
+                return [self._column(every[i : i + 1]) for i in range(len(every))]
+            return self._make_pile(every, np.array([high - low]))
         counts = np.diff(reads.indptr[self.bounds[stretch] : self.bounds[stretch + 1] + 1])
         most, fewest = int(counts.max()), int(counts.min())
         if most == fewest or (fewest > 0 and most <= _PADDED and self.join.idempotent):
             which = offsets(counts)[:-1, None] + np.minimum(np.arange(most), counts[:, None] - 1)
             read_grid = read[which]
             if (read_grid == read_grid[0]).all():
-                return [
-                    self._column(int(b), starts[which[:, i]], stops[which[:, i]]) for i, b in enumerate(read_grid[0])
-                ]
-        return self._make_pile(starts, stops, read, counts)
+                return [self._column(every[which[:, i]]) for i in range(most)]
+        return self._make_pile(every, counts)
 
-    def _make_pile(self, starts: IntArray, stops: IntArray, read: IntArray, counts: IntArray) -> Pile:
+    def _make_pile(self, runs: IntArray, counts: IntArray) -> Pile:
+        read = self._read[runs]
         order = np.argsort(read, kind="stable")
-        groups = []
-        for rows in np.split(order, np.flatnonzero(np.diff(read[order])) + 1):
-            column = self._column(int(read[rows[0]]), starts[rows], stops[rows])
-            groups.append((column.read, column.select, rows))
-        return Pile(len(read), groups, offsets(counts)[:-1], counts)
+        groups = np.split(order, np.flatnonzero(np.diff(read[order])) + 1)
+        return Pile(len(runs), [(self._column(runs[rows]), rows) for rows in groups], offsets(counts)[:-1], counts)
 
-    def _column(self, read: int, starts: IntArray, stops: IntArray) -> Column:
+    def _column(self, runs: IntArray) -> Column:
+        """Return runs that are in one stretch as a column."""
+        read, reads = int(self._read[runs[0]]), self.stretches.reads
         low = self.bounds[read]
-        return Column(read, selector(starts - low, stops - low, self.bounds[read + 1] - low, self.join))
+        select = selector(reads.starts[runs] - low, reads.stops[runs] - low, self.bounds[read + 1] - low, self.join)
+        if self._added is None:
+            return Column(read, select)
+        added = self._added[runs]
+        return Column(read, select, int(added[0]) if (added == added[0]).all() else added)
 
     def _gather(self, plan: list[Column] | Pile, values: dict[int, Value], empty: Any) -> Value | None:
         """Return what the nodes of a stretch get from what they read, None where nothing they read has a value."""
@@ -216,8 +224,7 @@ class Sweep:
             value = values.get(column.read)
             if value is None:
                 continue
-            table, fresh = column.select(value.table)
-            found = Value(table, value.offset, fresh)
+            found = _taken(column, value, self.join)
             result = found if result is None else _combine(result, found, self.join)
         if result is not None and result.fresh:
             self.join.settle(result.table)
@@ -230,8 +237,17 @@ def with_readers(dag: Dag, rows: Runs) -> Dag:
     return Dag(dag.inputs, reads, np.unique(np.append(dag.blocks, dag.nodes + len(rows))))
 
 
+def _taken(column: Column, value: Value, join: Join | SmallestSum) -> Value:
+    """Return what a column takes of the values of the stretch that it reads."""
+    table, fresh = column.select(value.table)
+    if isinstance(column.added, int):
+        return Value(table, value.offset + column.added, fresh)
+    added = column.added.reshape(-1, *(1,) * (table.ndim - 1))
+    return Value(join.shift(table, added, out=table if fresh else None), value.offset, True)
+
+
 def _read_pile(plan: Pile, values: dict[int, Value], empty: Any, join: Join | SmallestSum) -> Value | None:
-    parts = [(values[read], select, rows) for read, select, rows in plan.groups if read in values]
+    parts = [(values[column.read], column, rows) for column, rows in plan.groups if column.read in values]
     if not parts:
         return None
     first = parts[0][0].table
@@ -239,9 +255,9 @@ def _read_pile(plan: Pile, values: dict[int, Value], empty: Any, join: Join | Sm
     pile = np.empty((plan.rows, *first.shape[1:]), first.dtype)
     if sum(len(rows) for _, _, rows in parts) < plan.rows:
         join.fill(pile, empty - base)
-    for value, select, rows in parts:
-        found = select(value.table)[0]
-        pile[rows] = join.shift(found, value.offset - base) if value.offset != base else found
+    for value, column, rows in parts:
+        found = _taken(column, value, join)
+        pile[rows] = join.shift(found.table, found.offset - base) if found.offset != base else found.table
     live = plan.counts > 0
     if live.all():
         result = segments(pile, plan.starts, plan.counts, join)

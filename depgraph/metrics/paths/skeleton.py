@@ -1,0 +1,141 @@
+"""What is left of a graph when all that only makes paths longer is drawn together.
+
+Whatever a norm, a rotation of halves or a feed-forward layer computes at a position comes from that position's vector
+alone: the shortest way to it is the shortest way to that vector and so many operations more. Of a layer of a
+Transformer, the attention and the sum behind it are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from depgraph.dag.runs import BoolArray, IntArray, Runs, expand, offsets
+from depgraph.dag.stretches import Stretches
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """A smaller graph with the same shortest paths between what it keeps.
+
+    Attributes
+    ----------
+    stretches : Stretches
+        The nodes kept, numbered anew.
+    kept : (nodes,) bool array
+        Which nodes of the graph they are.
+    lengths : (runs,) int64
+        What reading each run adds to a path.
+    """
+
+    stretches: Stretches
+    kept: BoolArray
+    lengths: IntArray
+
+
+def skeleton(stretches: Stretches, inputs: int, weights: IntArray) -> Skeleton:
+    """Draw stretches together with what they come from.
+
+    A stretch goes if each of its nodes comes from a single node, its root, if the roots are consecutive nodes of one
+    stretch, in order, and if the shortest way is equally long from all of them. A run of the stretch then stands for a
+    run of roots, but for what it cuts off at its ends.
+
+    Parameters
+    ----------
+    stretches : Stretches
+        The last of them stays.
+    inputs : int
+        The first nodes, which stay.
+    weights : (nodes,) int64
+    """
+    reads, bounds = stretches.reads, stretches.bounds
+    nodes = len(reads)
+    root, extra = np.arange(nodes), np.zeros(nodes, np.int64)
+    least = np.zeros(len(bounds) - 1, np.int64)
+    gone = np.zeros(len(bounds) - 1, bool)
+    stretch_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    chained, run_bounds = stretches.chained.tolist(), reads.indptr[bounds].tolist()
+    for stretch, (low, high) in enumerate(pairwise(bounds.tolist()[:-1])):
+        first, last = run_bounds[stretch], run_bounds[stretch + 1]
+        counts = np.diff(reads.indptr[low : high + 1])
+        if low < inputs or chained[stretch] or not counts.all():
+            continue
+        starts, stops = reads.starts[first:last], reads.stops[first:last]
+        found = root[starts]
+        if (found[0] != found[: counts[0]]).any() or (found != root[stops - 1]).any():
+            continue
+        added = extra[starts]
+        if (lengths := stops - starts).max() > 1:
+            within = expand(starts, stops)
+            cuts = offsets(lengths)[:-1]
+            if (root[within] != np.repeat(found, lengths)).any():
+                continue
+            added = np.minimum.reduceat(extra[within], cuts)
+        if last - first > high - low:
+            rows = reads.indptr[low:high] - first
+            if (found != np.repeat(found[rows], counts)).any():
+                continue
+            found, added = found[rows], np.minimum.reduceat(added, rows)
+        step = np.diff(found)
+        if ((step < 0) | (step > 1)).any() or stretch_of[found[0]] != stretch_of[found[-1]]:
+            continue
+        added = added + weights[low:high]
+        shortest = np.minimum.reduceat(added, np.flatnonzero(np.append(True, step > 0)))
+        if (shortest != shortest[0]).any():
+            continue
+        root[low:high], extra[low:high], least[stretch], gone[stretch] = found, added, shortest[0], True
+    if not gone.any():
+        return Skeleton(stretches, np.ones(nodes, bool), np.zeros(len(reads.starts), np.int64))
+    return _assembled(stretches, stretch_of, root, extra, least, gone)
+
+
+def _assembled(
+    stretches: Stretches, stretch_of: IntArray, root: IntArray, extra: IntArray, least: IntArray, gone: BoolArray
+) -> Skeleton:
+    """Keep the stretches that are not gone; what they read of those that are becomes what these come from."""
+    kept = ~gone[stretch_of]
+    rank = offsets(kept.astype(np.int64))
+    rows = stretches.reads.rows
+    live = kept[rows]
+    rows, starts, stops = rows[live], stretches.reads.starts[live], stretches.reads.stops[live]
+    since, until = _ends(root, extra, stretch_of)
+    first, last, usual = root[starts], root[stops - 1], least[stretch_of[starts]]
+    one = first == last
+    # A run of a single root; or one from the first to the last, each of them apart where something is cut off.
+    before, after = ~one & (until[starts] != usual), ~one & (since[stops - 1] != usual)
+    low, high = first + before, last + 1 - after
+    middle = high > low
+    single = _smallest(extra, starts[one], stops[one])
+    parts = np.stack([before, middle, after], 1)
+    begin, end = np.stack([first, low, last], 1)[parts], np.stack([first + 1, high, last + 1], 1)[parts]
+    usual = usual.copy()
+    usual[one] = single
+    added = np.stack([until[starts], usual, since[stops - 1]], 1)[parts]
+    rows = np.repeat(rows, parts.sum(1))
+    begin, end = rank[begin], rank[end - 1] + 1
+    reads = Runs(offsets(np.bincount(rank[rows], minlength=int(rank[-1]))), begin, end)
+    bounds = np.append(rank[stretches.bounds[:-1][~gone]], rank[-1])
+    return Skeleton(Stretches(bounds, stretches.chained[~gone], reads), kept, added)
+
+
+def _ends(root: IntArray, extra: IntArray, stretch_of: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the least addition from the beginning of each node's group up to it, and from it to the group's end.
+
+    A group is what comes from the same root in the same stretch.
+    """
+    fresh = np.append(True, (root[1:] != root[:-1]) | (stretch_of[1:] != stretch_of[:-1]))
+    # Lifted so that a running minimum starts anew with each group.
+    lift = np.cumsum(fresh) * (int(extra.max()) + 1)
+    since = np.minimum.accumulate(extra - lift) + lift
+    until = np.minimum.accumulate((extra + lift)[::-1])[::-1] - lift
+    return since, until
+
+
+def _smallest(values: IntArray, starts: IntArray, stops: IntArray) -> IntArray:
+    """Return the smallest value of each (non-empty) run."""
+    lengths = stops - starts
+    if not len(lengths) or lengths.max() == 1:
+        return values[starts]
+    return np.minimum.reduceat(values[expand(starts, stops)], offsets(lengths)[:-1])
