@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from depgraph.dag.costs import NAMES, as_cost, as_costs
 from depgraph.dag.dag import Dag
 from depgraph.dag.graph import DependencyGraph, Operation, Terminal, Terminals
+from depgraph.dag.levels import NumberArray
 from depgraph.dag.runs import IntArray, Runs
 from depgraph.errors import GraphError
 
@@ -24,7 +28,8 @@ def from_networkx(
     ----------
     dag : networkx.DiGraph
         An edge u → v where v reads u. Node attributes ``op``, ``module``, ``source`` and ``contraction`` are kept;
-        without ``op``, a node's name serves.
+        without ``op``, a node's name serves. Attributes ``flops``, ``bytes``, ``seconds`` and ``scalars`` are the
+        weights of these names; those of sources count for ``scalars`` only.
     sources : iterable of nodes, optional
         Inputs: left out of work and span. They may read nothing. None by default.
     targets : iterable of nodes, optional
@@ -86,6 +91,7 @@ def from_networkx(
         for i, name in enumerate(order[len(sources) :])
         for data in (dag.nodes[name],)
     ]
+    attributes = {name: {v: data[name] for v, data in dag.nodes(data=True) if name in data} for name in NAMES}
 
     def terminal(name: str, members: list[Hashable]) -> list[Terminal]:
         ids = np.array([number[m] for m in members], np.int64)
@@ -97,17 +103,41 @@ def from_networkx(
         Terminals("input", terminal("input", sources), {0: "input"} if sources else {}),
         Terminals("output", terminal("output", targets), {"output.0": "output", 0: "output"} if targets else {}),
         input_labels=sources,
+        find_costs=partial(_attributes, attributes, order, len(sources)),
     )
+
+
+def _attributes(
+    given: Mapping[str, Mapping[Hashable, Any]], order: Sequence[Hashable], inputs: int, name: str
+) -> NumberArray:
+    """Return a cost that nodes have as an attribute."""
+    result: list[int | float] = [] if name == "scalars" else [0] * inputs
+    for node in order[len(result) :]:
+        if node not in given[name]:
+            raise GraphError(f"The node {node!r} has no attribute {name!r} to say what it costs.")
+        value = as_cost(given[name][node])
+        if value is None:
+            raise GraphError(
+                f"The attribute {name!r} of node {node!r} is {given[name][node]!r}; a weight is a finite number of at "
+                "least 0."
+            )
+        result.append(value)
+    return as_costs(result, f"The attributes {name!r}")
 
 
 def to_networkx(graph: DependencyGraph) -> nx.DiGraph[Hashable]:
     """Return the graph as a `networkx.DiGraph`; see `DependencyGraph.to_networkx`."""
     names: list[Any] = []
     result: nx.DiGraph[Hashable] = nx.DiGraph()
+    flops: list[dict[str, Any]] = [{}] * graph.dag.nodes
+    with suppress(GraphError):  # who wants them by name is told why there are none
+        flops = [{"flops": number} for number in graph.costs("flops").tolist()]
     for number in range(graph.dag.nodes):
         node = graph.node(number)
         names.append(node.id)
-        result.add_node(node.id, op=node.op, position=node.position, module=node.module, source=node.source)
+        result.add_node(
+            node.id, op=node.op, position=node.position, module=node.module, source=node.source, **flops[number]
+        )
     read, reader = graph.dag.edge_arrays()
     result.add_edges_from((names[u], names[v]) for u, v in zip(read.tolist(), reader.tolist(), strict=True))
     return result
@@ -159,4 +189,5 @@ def collapse(graph: DependencyGraph) -> DependencyGraph:
         graph.mode,
         find_unused_parameters=lambda: graph.unused_parameters,
         known_inputs=list(graph.known_inputs),
+        find_costs=lambda name: np.add.reduceat(graph.costs(name), starts) if len(starts) else np.zeros(0, np.int64),
     )
