@@ -15,7 +15,7 @@ from torch._ops import HigherOrderOperator
 
 from depgraph.dag.runs import IntArray
 from depgraph.rules.arguments import tensors_in
-from depgraph.rules.values import FIRST, core
+from depgraph.rules.values import FIRST, Value, core
 from depgraph.unrolling.flops import known
 
 if TYPE_CHECKING:
@@ -72,33 +72,39 @@ def note(builder: Builder, mark: Mark, node: fx.Node, site: fx.Node, result: Any
     """
     if len(builder.operations) == mark.operations:
         return
-    within = builder.calls[mark.calls :]
-    if within and known(node.target) and not isinstance(node.target, HigherOrderOperator):
-        # There is a formula for the whole, however it was followed.
-        numbers = list(range(mark.operations, len(builder.operations)))
-        del builder.calls[mark.calls :]
-        builder.calls.append(Made(node, site, numbers, _sizes(builder, numbers)))
-        return
-    taken = {number for call in within for number in call.operations}
-    made = [number for number in range(mark.operations, len(builder.operations)) if number not in taken]
-    if not made:
-        return
+    made = list(range(mark.operations, len(builder.operations)))
+    if len(builder.calls) > mark.calls:
+        if known(node.target) and not isinstance(node.target, HigherOrderOperator):
+            # There is a formula for the whole, however it was followed.
+            del builder.calls[mark.calls :]
+            builder.calls.append(Made(node, site, made, _sizes(builder, made)))
+            return
+        taken = {number for call in builder.calls[mark.calls :] for number in call.operations}
+        made = [number for number in made if number not in taken]
+        if not made:
+            return
     first = builder.operations[made[0]].start
     counts = _occurrences(_read(node, result), first, builder.count - first)
-    shares = []
-    for number in made:
-        operation = builder.operations[number]
-        if builder.chains[number] >= 0:
-            builder.elements[number] *= _state_width(node)
-            shares.append(total(builder.elements[number], operation.stop - operation.start))
-            continue
-        found = counts[operation.start - first : operation.stop - first]
-        shares.append(int(found.sum()))
-        if found.all():
-            builder.elements[number] = alike(found)
-        elif found.any():
-            builder.elements[number] = np.where(found > 0, found, builder.elements[number])
+    shares = [_count(builder, number, counts, first, node) for number in made]
     builder.calls.append(Made(node, site, made, shares if any(shares) else _sizes(builder, made)))
+
+
+def _count(builder: Builder, number: int, counts: Elements, first: int, node: fx.Node) -> int:
+    """Enter how many elements the nodes of an operation stand for, and return how many of them are in the results."""
+    operation = builder.operations[number]
+    nodes = operation.stop - operation.start
+    if builder.chains[number] >= 0:
+        builder.elements[number] *= _state_width(node)
+        return total(builder.elements[number], nodes)
+    if isinstance(counts, int):
+        builder.elements[number] = counts
+        return counts * nodes
+    found = counts[operation.start - first : operation.stop - first]
+    if found.all():
+        builder.elements[number] = alike(found)
+    elif found.any():
+        builder.elements[number] = np.where(found > 0, found, builder.elements[number])
+    return int(found.sum())
 
 
 def _sizes(builder: Builder, numbers: list[int]) -> list[int]:
@@ -106,27 +112,30 @@ def _sizes(builder: Builder, numbers: list[int]) -> list[int]:
     return [total(builder.elements[n], o.stop - o.start) for n, o in zip(numbers, operations, strict=True)]
 
 
-def _read(node: fx.Node, result: Any) -> list[Any]:
+def _read(node: fx.Node, result: Any) -> list[Value]:
     """Return the results of a call that something reads; all of them where that cannot be seen."""
+    if isinstance(result, Value):
+        return [result]
     if isinstance(result, (tuple, list)) and all(user.target is operator.getitem for user in node.users):
         used = {user.args[1] for user in node.users}
         result = [value for place, value in enumerate(result) if place in used]
     return tensors_in((result,), {})
 
 
-def _occurrences(values: list[Any], first: int, count: int) -> IntArray:
-    """Return how many elements carry each of the nodes from ``first`` on."""
-    counts = np.zeros(count, np.int64)
+def _occurrences(values: list[Value], first: int, count: int) -> Elements:
+    """Return how many elements carry each of the nodes from ``first`` on: a number where it is the same for all."""
+    counts = np.zeros(count, np.int64) if len(values) != 1 else 0
     for value in values:
         thin = core(value.codes)
-        if not thin.numel():
+        size = thin.numel()
+        if not size:
             continue
+        bundled = value.codes.numel() // size
         found = thin.reshape(-1).numpy() - (first + FIRST)
-        bundled = value.codes.numel() // len(found)
-        if len(found) == count and found[0] == 0 and bool((found[1:] > found[:-1]).all()):
-            counts += bundled  # every node once, in order
-            continue
-        counts += bundled * np.bincount(found[found >= 0], minlength=count)
+        if size == count and found[0] == 0 and bool((found[1:] > found[:-1]).all()):
+            counts = counts + bundled  # every node once, in order
+        else:
+            counts = counts + bundled * np.bincount(found[found >= 0], minlength=count)
     return counts
 
 

@@ -24,7 +24,7 @@ from depgraph.unrolling.calls import Elements, Made
 from depgraph.unrolling.flops import UncountableError, count
 from depgraph.unrolling.recurrent import Chain, chains
 from depgraph.unrolling.timing import Clock, measure
-from depgraph.unrolling.traffic import traffic
+from depgraph.unrolling.traffic import signature, traffic
 
 Number = int | float
 
@@ -51,7 +51,7 @@ class Costs:
     inputs: Sequence[Terminal]
     clock: Clock = time.perf_counter
     _totals: dict[str, list[Number]] = field(default_factory=dict)
-    _counted: dict[tuple[str, fx.Node], int] = field(default_factory=dict)
+    _counted: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, program: Program, builder: Builder, inputs: Sequence[Terminal]) -> Costs:
@@ -120,8 +120,8 @@ class Costs:
         return [found[layer] for layer in layers]
 
     def _once(self, name: str, function: Callable[[fx.Node], int], call: Made) -> int:
-        """Count for one call; a call in a loop, or like another one, only once."""
-        key = name, call.node
+        """Count for one call; a call in a loop, or of the same shapes as another one, only once."""
+        key = name, signature(call.node)
         if key not in self._counted:
             try:
                 self._counted[key] = function(call.node)

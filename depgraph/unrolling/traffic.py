@@ -28,6 +28,21 @@ def traffic(node: fx.Node) -> int:
     return sum(map(size_of, [*read, *tensors_of(node)]))
 
 
+def signature(node: fx.Node) -> str:
+    """Return a string that is the same for calls of the same operator on tensors of the same form."""
+    order: dict[fx.Node, int] = {}
+
+    def form(read: fx.Node) -> Any:
+        return order.setdefault(read, len(order)), pytree.tree_map_only(Tensor, _form, value_of(read))
+
+    return f"{node.target} {fx.node.map_arg((node.args, node.kwargs), form)} {pytree.tree_map_only(Tensor, _form, value_of(node))}"
+
+
+def _form(tensor: Tensor) -> Any:
+    strides = tensor.stride() if tensor.layout == torch.strided else tensor.layout
+    return tuple(tensor.shape), strides, tensor.dtype
+
+
 def tensors_of(nodes: Any) -> list[Tensor]:
     """Return the tensors that nodes give, in nests of any kind, without data."""
     found = [value_of(leaf) for leaf in pytree.tree_leaves(nodes) if isinstance(leaf, fx.Node)]
