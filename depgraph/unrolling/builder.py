@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +20,8 @@ from depgraph.unrolling.footprints import Footprint, footprint, unify
 from depgraph.unrolling.memory import reserve
 
 
-class Mark(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Mark:
     """How far the making of a graph has got."""
 
     count: int

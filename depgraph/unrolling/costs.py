@@ -21,10 +21,10 @@ from depgraph.errors import GraphError
 from depgraph.tracing.program import Program
 from depgraph.unrolling.builder import Builder
 from depgraph.unrolling.calls import Elements, Made
-from depgraph.unrolling.flops import UncountableError, count
+from depgraph.unrolling.flops import count
 from depgraph.unrolling.recurrent import Chain, chains
 from depgraph.unrolling.timing import Clock, measure
-from depgraph.unrolling.traffic import signature, traffic
+from depgraph.unrolling.traffic import UncountableError, signature, traffic
 
 Number = int | float
 
@@ -127,7 +127,9 @@ class Costs:
                 self._counted[key] = function(call.node)
             except UncountableError as reason:
                 source = self.operations[call.operations[0]].source
-                raise GraphError(f"{source}{': ' if source else ''}{reason}. Take another weight than {name!r}.") from None
+                raise GraphError(
+                    f"{source}{': ' if source else ''}{reason}. Take another weight than {name!r}."
+                ) from None
         return self._counted[key]
 
 
@@ -155,6 +157,6 @@ def shared(total: Number, elements: Elements, nodes: int) -> NumberArray:
     """
     if isinstance(elements, int):
         return np.full(nodes, total // nodes if total % nodes == 0 and isinstance(total, int) else total / nodes)
-    parts = elements // np.gcd.reduce(elements)
+    parts: NumberArray = elements // np.gcd.reduce(elements)
     whole = int(parts.sum())
     return parts * (total // whole) if isinstance(total, int) and total % whole == 0 else parts * (total / whole)

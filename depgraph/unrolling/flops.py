@@ -60,7 +60,7 @@ def dot(a: Shape, b: Shape, **_: Any) -> int:
 @formula(aten.linalg_vecdot)
 def vecdot(a: Shape, b: Shape, **_: Any) -> int:
     """Every element once."""
-    return 2 * prod(torch.broadcast_shapes(a, b))
+    return int(2 * prod(torch.broadcast_shapes(a, b)))
 
 
 @formula(aten.addmv, aten.addbmm, aten._addmm_activation)
@@ -103,7 +103,7 @@ def count(node: fx.Node) -> int:
     op: Any = node.target
     if isinstance(op, torch._ops.HigherOrderOperator):
         return _count_higher_order(node, op)
-    args, kwargs = fx.node.map_arg((node.args, node.kwargs), bare)
+    args, kwargs = _arguments(node)
     if known(op):
         return _by_formula(op, args, kwargs, bare(node))
     if not isinstance(op, torch._ops.OpOverload):  # Python's arithmetic of numbers
@@ -111,7 +111,7 @@ def count(node: fx.Node) -> int:
     if op.has_kernel_for_dispatch_key(_COMPOSITE):
         with FlopCounterMode(display=False, custom_mapping=FORMULAS) as counter, torch.no_grad():
             op(*args, **kwargs)
-        return counter.get_total_flops()
+        return int(counter.get_total_flops())
     return _none(op)
 
 
@@ -133,12 +133,13 @@ def _count_higher_order(node: fx.Node, op: torch._ops.HigherOrderOperator) -> in
     """Count what is done besides the calls in subgraphs."""
     if op.name() == "cond":  # one of two results is taken
         return 0
-    args, kwargs = fx.node.map_arg((node.args, node.kwargs), bare)
+    args, kwargs = _arguments(node)
     if known(op):
         return _by_formula(op, args, kwargs, bare(node))
     if op.name() != "auto_functionalized_v2":
         raise UncountableError(f"how many operations {op.name()} takes is not known")
-    inner, bases = args[0], kwargs["_all_bases"]
+    inner: Any = args[0]
+    bases = kwargs["_all_bases"]
     if not known(inner):
         return _none(inner)
     given = {
@@ -157,6 +158,12 @@ def _none(op: Any) -> int:
             "torch.utils.flop_counter.register_flop_formula can say so"
         )
     return 0
+
+
+def _arguments(node: fx.Node) -> tuple[Any, dict[str, Any]]:
+    args: Any = fx.node.map_arg(node.args, bare)
+    kwargs: Any = fx.node.map_arg(node.kwargs, bare)
+    return args, kwargs
 
 
 def bare(node: fx.Node) -> Any:

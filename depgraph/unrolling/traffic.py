@@ -35,12 +35,13 @@ def signature(node: fx.Node) -> str:
     def form(read: fx.Node) -> Any:
         return order.setdefault(read, len(order)), pytree.tree_map_only(Tensor, _form, value_of(read))
 
-    return f"{node.target} {fx.node.map_arg((node.args, node.kwargs), form)} {pytree.tree_map_only(Tensor, _form, value_of(node))}"
+    arguments = fx.node.map_arg((node.args, node.kwargs), form)
+    return f"{node.target} {arguments} {pytree.tree_map_only(Tensor, _form, value_of(node))}"
 
 
 def _form(tensor: Tensor) -> Any:
-    strides = tensor.stride() if tensor.layout == torch.strided else tensor.layout
-    return tuple(tensor.shape), strides, tensor.dtype
+    strides = tensor.stride() if tensor.layout == torch.strided else None
+    return tuple(tensor.shape), strides, tensor.dtype, size_of(tensor)
 
 
 def tensors_of(nodes: Any) -> list[Tensor]:
@@ -55,9 +56,7 @@ def size_of(tensor: Tensor) -> int:
         return tensor._nnz() * (tensor.itemsize * prod(tensor.shape[tensor.sparse_dim() :]) + 8 * tensor.sparse_dim())
     if tensor.layout != torch.strided or not tensor.numel():
         return tensor.numel() * tensor.itemsize
-    return tensor.itemsize * prod(
-        size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride
-    )
+    return tensor.itemsize * prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride)
 
 
 def value_of(node: fx.Node) -> Any:

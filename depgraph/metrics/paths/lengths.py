@@ -15,7 +15,7 @@ from depgraph.dag.runs import BoolArray, IntArray, Runs
 from depgraph.metrics.paths.reading import Table
 from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
 from depgraph.metrics.select import Selection, endpoint, select
-from depgraph.metrics.weights import Weight, node_weights
+from depgraph.metrics.weights import Weight, node_weights, total
 
 #: Tables alive at the same time stay below this many bytes, and one of usual size fits into a processor's cache.
 _MEMORY, _CACHE = 1 << 29, 1 << 20
@@ -50,7 +50,7 @@ def path_lengths(
         A key of ``graph.inputs``, or (key, positions) for some positions only. The first tracked input by default.
     target : optional
         A key of ``graph.outputs``, or (key, positions). The first output by default.
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node adds to the length; see `node_weights`.
 
     Returns
@@ -113,7 +113,7 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     source, target : (key, position)
         A key of ``graph.inputs`` and one of ``graph.outputs``, each with a position: a number, or one index an axis. A
         key alone will do where there is only one position.
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node adds to the length; see `node_weights`.
 
     Returns
@@ -160,7 +160,7 @@ def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
     Parameters
     ----------
     graph : DependencyGraph
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node adds to the length; see `node_weights`.
 
     Returns
@@ -179,7 +179,7 @@ def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
     """
     weights = node_weights(graph, weight)
     numbers = longest_path(graph.dag, weights)
-    return Path(weights[numbers].sum().item(), [graph.node(number) for number in numbers.tolist()])
+    return Path(total(weights[numbers]), [graph.node(number) for number in numbers.tolist()])
 
 
 def _sweep_to(graph: DependencyGraph, target: Runs, weight: Weight) -> tuple[Sweep, Table]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from depgraph.dag.graph import DependencyGraph, check_graph
-from depgraph.dag.levels import depths
+from depgraph.dag.levels import depths, longest_path
 from depgraph.metrics.flow.width import width
-from depgraph.metrics.weights import Weight, node_weights
+from depgraph.metrics.weights import Weight, node_weights, total
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def parallelism(graph: DependencyGraph, weight: Weight = "ops") -> Parallelism:
     Parameters
     ----------
     graph : DependencyGraph
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node costs; see `node_weights`. It decides work, span and average. Width and level widths count nodes.
 
     Returns
@@ -76,13 +76,13 @@ def parallelism(graph: DependencyGraph, weight: Weight = "ops") -> Parallelism:
     dag = graph.dag
     weights = node_weights(graph, weight)
     steps = depths(dag)
-    span = (steps if weight == "ops" else depths(dag, weights)).max(initial=0)
-    work = weights.sum()
+    work = total(weights)
+    span = int(steps.max(initial=0)) if weight == "ops" else total(weights[longest_path(dag, weights)])
     size, exact = width(dag, steps)
     return Parallelism(
-        work.item(),
-        span.item(),
-        float(work / span) if span else 0.0,
+        work,
+        span,
+        work / span if span else 0.0,
         size,
         exact,
         np.bincount(steps[dag.inputs :])[1:].tolist() if dag.nodes > dag.inputs else [],
