@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from depgraph.rules.registry import CONTRACTIONS
-from depgraph.unrolling.traffic import UncountableError, value_of
+from depgraph.unrolling.traffic import UncountableError, is_sparse, tensors_of, value_of
 
 aten = torch.ops.aten
 Shape = tuple[int, ...]
@@ -103,6 +103,8 @@ def count(node: fx.Node) -> int:
     op: Any = node.target
     if isinstance(op, torch._ops.HigherOrderOperator):
         return _count_higher_order(node, op)
+    if any(map(is_sparse, tensors_of(node.all_input_nodes))):
+        return _none(op)
     args, kwargs = _arguments(node)
     if known(op):
         return _by_formula(op, args, kwargs, bare(node))

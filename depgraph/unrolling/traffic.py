@@ -40,8 +40,8 @@ def signature(node: fx.Node) -> str:
 
 
 def _form(tensor: Tensor) -> Any:
-    strides = tensor.stride() if tensor.layout == torch.strided else None
-    return tuple(tensor.shape), strides, tensor.dtype, size_of(tensor)
+    strides = tensor.stride() if tensor.layout == torch.strided else tensor.layout
+    return tuple(tensor.shape), strides, tensor.dtype
 
 
 def tensors_of(nodes: Any) -> list[Tensor]:
@@ -51,12 +51,23 @@ def tensors_of(nodes: Any) -> list[Tensor]:
 
 
 def size_of(tensor: Tensor) -> int:
-    """Return how many bytes of memory a tensor takes."""
-    if tensor.layout is torch.sparse_coo:
-        return tensor._nnz() * (tensor.itemsize * prod(tensor.shape[tensor.sparse_dim() :]) + 8 * tensor.sparse_dim())
+    """Return how many bytes of memory a tensor takes.
+
+    Raises
+    ------
+    UncountableError
+        Where it is sparse: how many elements it holds is not known without its data.
+    """
+    if is_sparse(tensor):
+        raise UncountableError("how many elements a sparse tensor holds is not known without its data")
     if tensor.layout != torch.strided or not tensor.numel():
         return tensor.numel() * tensor.itemsize
     return tensor.itemsize * prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride)
+
+
+def is_sparse(tensor: Tensor) -> bool:
+    """Tell whether a tensor holds some of its elements only."""
+    return str(tensor.layout).startswith("torch.sparse")
 
 
 def value_of(node: fx.Node) -> Any:

@@ -9,11 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-from torch.utils.flop_counter import FlopCounterMode, flop_registry, sdpa_flop_count
+from torch.utils.flop_counter import FlopCounterMode, flop_registry, sdpa_flop_count, shape_wrapper
 
 import depgraph
 from depgraph.errors import GraphError
-from depgraph.rules.registry import CONTRACTIONS
+from depgraph.rules.registration import UserRule
+from depgraph.rules.registry import CONTRACTIONS, RULES
 from depgraph.unrolling.flops import FORMULAS, known
 from tests.gallery.files import load, traced
 
@@ -284,6 +285,56 @@ def test_every_contraction_is_counted_or_said_not_to_be():
     }
     assert unknown == {"_sparse_addmm", "_trilinear", "linalg_solve_triangular", "triangular_solve"}
     assert not set(FORMULAS) & set(flop_registry)
+
+
+def test_a_sparse_matrix():
+    model = Module(lambda self, x: torch.sparse.mm(self.matrix, x))
+    model.register_buffer("matrix", torch.eye(8).to_sparse())
+    graph = depgraph.trace(model, (torch.randn(8, 3),), positions={0: 0})
+    for weight, reason in (("flops", r"aten::_?sparse_\w+ takes is not known"), ("bytes", "a sparse tensor holds")):
+        with pytest.raises(GraphError, match=reason):
+            graph.costs(weight)
+    assert graph.costs("seconds").sum() > 0
+
+
+@torch.library.custom_op("costs::mix", mutates_args=())
+def mix(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return x @ weight
+
+
+@mix.register_fake
+def _(x, weight):
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("costs::mix_", mutates_args=("out",))
+def mix_(x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor) -> None:
+    out.copy_(x @ weight)
+
+
+def written(self, x):
+    out = torch.empty_like(x)
+    torch.ops.costs.mix_(x, out, self.weight)
+    return out
+
+
+@pytest.mark.parametrize("run", [lambda self, x: torch.ops.costs.mix(x, self.weight), written])
+def test_a_user_s_own_operator(monkeypatch, run):
+    model = Module(run, weight=nn.Parameter(torch.randn(8, 8)))
+    assert depgraph.trace(model, (X,)).costs("flops").sum() == 0
+    for packet in (torch.ops.costs.mix, torch.ops.costs.mix_):
+        formula = shape_wrapper(lambda x, *more, out_shape: 10 * prod(x))
+        monkeypatch.setitem(flop_registry, packet, formula)
+    graph = depgraph.trace(model, (X,))
+    assert graph.costs("flops").sum() == counted(model, X) == 960
+    assert graph.costs("seconds").sum() > 0
+
+
+def test_a_formula_for_what_is_followed_by_other_operators(monkeypatch):
+    monkeypatch.setitem(RULES, "costs::mix", UserRule(lambda call, x, w: call.like(torch.matmul, x, w), "costs::mix"))
+    monkeypatch.setitem(flop_registry, torch.ops.costs.mix, shape_wrapper(lambda x, *more, out_shape: 1200))
+    graph = depgraph.trace(Module(lambda self, x: torch.ops.costs.mix(x, torch.eye(8))), (X,), positions={0: 1})
+    assert graph.costs("flops").tolist() == [0] * 6 + [200] * 6
 
 
 def test_a_contraction_without_a_formula():
