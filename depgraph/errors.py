@@ -3,12 +3,12 @@
 ::
 
     DepgraphError
-    ├── LoadError       the model file, the model in it or its example inputs
+    ├── LoadError       a model file, the model in it or its example inputs; a file with a graph
     ├── TracingError    the model runs, but cannot be followed
     ├── PositionError   an input, an output, an axis or a position that is not there
-    ├── GraphError      a graph or a weight that a metric cannot work with
+    ├── GraphError      a graph or a weight that a metric cannot work with; a graph that cannot be saved
     ├── RuleError       a rule for an operator that is not there, or has one already
-    └── RenderError     a drawing that cannot be made
+    └── RenderError     a drawing or a trace that cannot be made
 
 Each message names the value at fault, the place, and what to do about it.
 """
@@ -23,7 +23,7 @@ class DepgraphError(Exception):
 
 
 class LoadError(DepgraphError):
-    """The model file, the model in it, or its example inputs cannot be had."""
+    """A model file, the model in it or its example inputs, or a file with a graph, cannot be had."""
 
 
 class TracingError(DepgraphError):
@@ -35,7 +35,7 @@ class PositionError(DepgraphError, LookupError):
 
 
 class GraphError(DepgraphError, ValueError):
-    """A graph or a weight that a metric cannot work with."""
+    """A graph or a weight that a metric cannot work with, or a graph that cannot be saved."""
 
 
 class RuleError(DepgraphError, ValueError):
@@ -43,4 +43,4 @@ class RuleError(DepgraphError, ValueError):
 
 
 class RenderError(DepgraphError):
-    """A drawing that cannot be made."""
+    """A drawing or a trace that cannot be made."""

@@ -118,6 +118,15 @@ weight_option = click.option(
     "that it stands for.",
 )
 
+exact_width_option = click.option(
+    "--exact-width",
+    type=click.Choice(["never", "auto", "always"]),
+    default="auto",
+    show_default=True,
+    help="Whether to find the exact width where its bounds do not meet: never, if it takes no more than a few "
+    "gigabytes, or whatever it costs.",
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 

@@ -19,7 +19,8 @@ def check_writable(path: Path, suffixes: tuple[str, ...]) -> None:
         Where the suffix is none of those, the folder is missing, or writing is not allowed.
     """
     if path.suffix.lower() not in suffixes:
-        raise Failure(f"{path} cannot be written: its name must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}.")
+        allowed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise Failure(f"{path} cannot be written: its name must end in {allowed}.")
     if path.exists() and not path.is_file():
         raise Failure(f"{path} cannot be written: it exists and is no file.")
     if not path.parent.is_dir():

@@ -14,29 +14,31 @@ from depgraph_cli.progress import Step
 
 if TYPE_CHECKING:
     from depgraph import DependencyGraph
-    from depgraph_cli.loading import Loaded
+    from depgraph_cli.loading import Loaded, Saved
 
 STEPS = 2
 """Steps of work that `traced` announces."""
 
 
-def traced(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
-    """Return the model that a request is about, and its dependency graph.
+def traced(request: Request, step: Step) -> tuple[Loaded | Saved, DependencyGraph]:
+    """Return what a request is about, and its dependency graph: traced from a model, or as it is in a file.
 
     What the model prints goes to standard error, so that standard output holds the answer alone.
 
     Raises
     ------
     DepgraphError
-        Where the model cannot be loaded, does not run on its inputs, or cannot be followed.
+        Where the model or the graph cannot be loaded, or the model does not run on its inputs or cannot be followed.
     """
     step(f"Loading {request.target}")
     with contextlib.redirect_stdout(sys.stderr), _only_for_answers(), _seldom_collected():
         import depgraph
-        from depgraph_cli.loading import load
+        from depgraph_cli.loading import Saved, load
         from depgraph_cli.loading.diagnosis import why_it_fails
 
         loaded = load(request)
+        if isinstance(loaded, Saved):
+            return loaded, loaded.graph
         gc.freeze()
         step("Tracing")
         try:
@@ -53,6 +55,25 @@ def traced(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
             if reason := why_it_fails(loaded):
                 raise depgraph.LoadError(reason) from error
             raise
+    return loaded, graph
+
+
+def traced_model(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]:
+    """Return the model that a request is about, and its dependency graph, for commands that run the model.
+
+    Raises
+    ------
+    DepgraphError
+        As `traced`, and where there is a graph alone.
+    """
+    loaded, graph = traced(request, step)
+    from depgraph import LoadError
+    from depgraph_cli.loading import Loaded
+
+    if not isinstance(loaded, Loaded):
+        raise LoadError(
+            f"This needs a model to run, and {loaded.name} ({loaded.kind}) is a graph alone. Give the model file."
+        )
     return loaded, graph
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -13,6 +13,8 @@ from depgraph.errors import GraphError
 
 NAMES = ("flops", "bytes", "seconds", "scalars")
 """What operations cost, by name."""
+
+_MISSING = object()
 
 TOO_MUCH = 2**61
 """Integers that add up to this much are not added: twice the sum along a path has to fit into 64 bits."""
@@ -60,3 +62,35 @@ def as_costs(values: Sequence[int | float], what: str) -> NumberArray:
     if not finite:
         raise GraphError(f"{what} add up to more than a float can hold; take smaller numbers.")
     return np.array(values, np.int64 if exact else np.float64)
+
+
+def from_attributes(
+    names: Sequence[Hashable], nodes: Sequence[Mapping[str, Any]], inputs: int
+) -> Callable[[str], NumberArray]:
+    """Return what finds the costs of nodes that have them as attributes.
+
+    Parameters
+    ----------
+    names : sequence of hashable
+    nodes : sequence of mapping
+        The attributes of each node. They may change afterwards; the costs do not.
+    inputs : int
+        The first nodes are inputs: they cost nothing, but in ``"scalars"``.
+    """
+    given = {cost: [node.get(cost, _MISSING) for node in nodes] for cost in NAMES}
+
+    def find(cost: str) -> NumberArray:
+        first = 0 if cost == "scalars" else inputs
+        values: list[int | float] = [0] * first
+        for name, value in zip(names[first:], given[cost][first:], strict=True):
+            if value is _MISSING:
+                raise GraphError(f"The node {name!r} has no attribute {cost!r} to say what it costs.")
+            number = as_cost(value)
+            if number is None:
+                raise GraphError(
+                    f"The attribute {cost!r} of node {name!r} is {value!r}; a weight is a finite number of at least 0."
+                )
+            values.append(number)
+        return as_costs(values, f"The attributes {cost!r}")
+
+    return find

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from depgraph.dag.runs import IntArray, Runs
+from depgraph.dag.stretches import Stretches, in_chains
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -52,6 +53,11 @@ class Dag:
     def block_of(self) -> IntArray:
         """The block of each node."""
         return np.repeat(np.arange(len(self.blocks) - 1), np.diff(self.blocks))
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        """The nodes in stretches whose values can be computed in one go."""
+        return in_chains(self)
 
     def edge_arrays(self) -> tuple[IntArray, IntArray]:
         """Return every edge as two arrays (read node, reading node). Memory grows with the number of edges."""

@@ -166,14 +166,14 @@ class DependencyGraph:
 
     def operation_of(self, node: int) -> Operation | None:
         """Return the operation a node belongs to, None for an input."""
+        if not isinstance(node, (int, np.integer)) or not 0 <= node < self.dag.nodes:
+            raise GraphError(f"The graph has nodes 0 to {self.dag.nodes - 1}; there is no node {node!r}.")
         if node < self.dag.inputs:
             return None
         return self.operations[int(np.searchsorted(self.operation_starts, node, side="right")) - 1]
 
     def node(self, number: int) -> Node:
         """Return what is known of the node with that number (0 to ``dag.nodes - 1``)."""
-        if not isinstance(number, (int, np.integer)) or not 0 <= number < self.dag.nodes:
-            raise GraphError(f"The graph has nodes 0 to {self.dag.nodes - 1}; there is no node {number!r}.")
         operation = self.operation_of(number)
         if operation is None:
             label = number if self.input_labels is None else self.input_labels[number]
@@ -223,7 +223,7 @@ class DependencyGraph:
         """
         from depgraph.dag.interop import collapse
 
-        if granularity != "operation":
+        if not isinstance(granularity, str) or granularity != "operation":
             raise GraphError(f"collapse() takes 'operation'; got {granularity!r}.")
         return collapse(self)
 

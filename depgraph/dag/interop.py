@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from depgraph.dag.costs import NAMES, as_cost, as_costs
+from depgraph.dag.costs import from_attributes
 from depgraph.dag.dag import Dag
+from depgraph.dag.foreign import check_networkx, cycle_in
 from depgraph.dag.graph import DependencyGraph, Operation, Terminal, Terminals
-from depgraph.dag.levels import NumberArray
 from depgraph.dag.runs import IntArray, Runs
 from depgraph.errors import GraphError
 
@@ -27,9 +26,9 @@ def from_networkx(
     Parameters
     ----------
     dag : networkx.DiGraph
-        An edge u → v where v reads u. Node attributes ``op``, ``module``, ``source`` and ``contraction`` are kept;
-        without ``op``, a node's name serves. Attributes ``flops``, ``bytes``, ``seconds`` and ``scalars`` are the
-        weights of these names; those of sources count for ``scalars`` only.
+        An edge u → v where v reads u. Nodes may have any names. Their attributes ``op``, ``module``, ``source`` and
+        ``contraction`` are kept; without ``op``, a node's name serves. Attributes ``flops``, ``bytes``, ``seconds`` and
+        ``scalars`` are the weights of these names; those of sources count for ``scalars`` only.
     sources : iterable of nodes, optional
         Inputs: left out of work and span. They may read nothing. None by default.
     targets : iterable of nodes, optional
@@ -43,7 +42,8 @@ def from_networkx(
     Raises
     ------
     GraphError
-        Where the graph is undirected or has a cycle, a source or target is not in it, or a source reads something.
+        Where the graph is undirected, empty or has a cycle or parallel edges, a source or target is not in it, or a
+        source reads something.
 
     Examples
     --------
@@ -53,16 +53,8 @@ def from_networkx(
     >>> depgraph.critical_path(depgraph.from_networkx(ladder)).length
     3
     """
-    if not isinstance(dag, nx.Graph) or not dag.is_directed():
-        raise GraphError("from_networkx() needs a directed graph: an edge u → v says that v reads u.")
-    for kind, names in (("sources", sources), ("targets", targets)):
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise GraphError(f"{kind} is a list of nodes of the graph; got {names!r}.")
-    sources, targets = list(dict.fromkeys(sources)), list(dict.fromkeys(targets))
-    for kind, names in (("source", sources), ("target", targets)):
-        for name in names:
-            if name not in dag:
-                raise GraphError(f"The {kind} {name!r} is not a node of the graph.")
+    check_networkx(dag)
+    sources, targets = _members(dag, "source", sources), _members(dag, "target", targets)
     for name in sources:
         if dag.in_degree(name):
             raise GraphError(f"The source {name!r} reads {next(iter(dag.predecessors(name)))!r}; inputs read nothing.")
@@ -70,8 +62,7 @@ def from_networkx(
     try:
         layers = [[v for v in layer if v not in given] for layer in nx.topological_generations(dag)]
     except nx.NetworkXUnfeasible:
-        cycle = " → ".join(repr(u) for u, _ in nx.find_cycle(dag))
-        raise GraphError(f"The graph has a cycle: {cycle}. A dependency graph has none.") from None
+        raise GraphError(cycle_in(dag)) from None
     layers = [layer for layer in layers if layer]
     order = sources + [v for layer in layers for v in layer]
     number = {name: i for i, name in enumerate(order)}
@@ -91,7 +82,6 @@ def from_networkx(
         for i, name in enumerate(order[len(sources) :])
         for data in (dag.nodes[name],)
     ]
-    attributes = {name: {v: data[name] for v, data in dag.nodes(data=True) if name in data} for name in NAMES}
 
     def terminal(name: str, members: list[Hashable]) -> list[Terminal]:
         ids = np.array([number[m] for m in members], np.int64)
@@ -103,26 +93,19 @@ def from_networkx(
         Terminals("input", terminal("input", sources), {0: "input"} if sources else {}),
         Terminals("output", terminal("output", targets), {"output.0": "output", 0: "output"} if targets else {}),
         input_labels=sources,
-        find_costs=partial(_attributes, attributes, order, len(sources)),
+        find_costs=from_attributes(order, [dag.nodes[name] for name in order], len(sources)),
     )
 
 
-def _attributes(
-    given: Mapping[str, Mapping[Hashable, Any]], order: Sequence[Hashable], inputs: int, name: str
-) -> NumberArray:
-    """Return a cost that nodes have as an attribute."""
-    result: list[int | float] = [] if name == "scalars" else [0] * inputs
-    for node in order[len(result) :]:
-        if node not in given[name]:
-            raise GraphError(f"The node {node!r} has no attribute {name!r} to say what it costs.")
-        value = as_cost(given[name][node])
-        if value is None:
-            raise GraphError(
-                f"The attribute {name!r} of node {node!r} is {given[name][node]!r}; a weight is a finite number of at "
-                "least 0."
-            )
-        result.append(value)
-    return as_costs(result, f"The attributes {name!r}")
+def _members(dag: nx.DiGraph[Any], kind: str, names: Iterable[Hashable]) -> list[Hashable]:
+    """Return the sources or targets, each of them once."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise GraphError(f"{kind}s is a list of nodes of the graph; got {names!r}.")
+    listed = list(names)
+    for name in listed:
+        if name not in dag:
+            raise GraphError(f"The {kind} {name!r} is not a node of the graph.")
+    return list(dict.fromkeys(listed))
 
 
 def to_networkx(graph: DependencyGraph) -> nx.DiGraph[Hashable]:

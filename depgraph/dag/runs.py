@@ -100,6 +100,14 @@ class Runs:
         where = np.repeat(self.indptr[index], counts) + ragged_arange(counts)
         return Runs(offsets(counts), self.starts[where], self.stops[where])
 
+    def followed_by(self, more: Runs) -> Runs:
+        """Return these sets and, after them, some more."""
+        return Runs(
+            np.append(self.indptr, self.indptr[-1] + more.indptr[1:]),
+            np.append(self.starts, more.starts),
+            np.append(self.stops, more.stops),
+        )
+
     def row(self, number: int) -> IntArray:
         """Return the elements of one row."""
         low, high = self.indptr[number], self.indptr[number + 1]

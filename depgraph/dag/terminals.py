@@ -103,15 +103,25 @@ class Terminals(Mapping[str, Terminal]):
         self.aliases = dict(aliases or {})
 
     def __getitem__(self, key: Hashable) -> Terminal:
-        if isinstance(key, str) and key in self._terminals:
-            return self._terminals[key]
-        if isinstance(key, Hashable) and not isinstance(key, bool) and key in self.aliases:
-            return self._terminals[self.aliases[key]]
+        name = self._name(key)
+        if name is not None:
+            return self._terminals[name]
         names = ", ".join(self._terminals) or "none"
         raise PositionError(f"There is no {self.kind} {key!r}. The {self.kind}s are: {names}.")
 
     def __contains__(self, key: object) -> bool:
-        return key in self._terminals or key in self.aliases
+        return self._name(key) is not None
+
+    def _name(self, key: object) -> str | None:
+        """Return the name that goes with a key of any type, None where it is no key."""
+        if isinstance(key, str) and key in self._terminals:
+            return key
+        if isinstance(key, bool):  # equal to 0 or 1, which may be keys
+            return None
+        try:
+            return self.aliases.get(key) if isinstance(key, Hashable) else None
+        except TypeError:  # a tuple of what has no hash
+            return None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._terminals)

@@ -22,8 +22,9 @@ def select(terminals: Terminals, selection: Selection) -> tuple[Terminal, IntArr
     ----------
     terminals : Terminals
     selection : None, key, or (key, positions)
-        None stands for the default, a key alone for all positions. Positions are one position (a number, or a tuple
-        with one index an axis), a slice, or an iterable of positions such as a list or a range.
+        None stands for the default, a key alone for all positions; a number alone is a key as well. Positions are one
+        position (a number, or a tuple with one index an axis), a slice, or an iterable of positions such as a list or
+        a range.
 
     Raises
     ------
@@ -34,7 +35,7 @@ def select(terminals: Terminals, selection: Selection) -> tuple[Terminal, IntArr
         terminal = terminals.default()
         return terminal, np.arange(terminal.count)
     if isinstance(selection, Hashable) and not isinstance(selection, tuple):
-        terminal = terminals[selection]
+        terminal = _by_key(terminals, selection)
         return terminal, np.arange(terminal.count)
     if not isinstance(selection, tuple) or len(selection) != 2:
         raise PositionError(
@@ -42,10 +43,22 @@ def select(terminals: Terminals, selection: Selection) -> tuple[Terminal, IntArr
         )
     terminal, positions = terminals[selection[0]], selection[1]
     if isinstance(positions, slice):
-        return terminal, np.arange(terminal.count)[positions]
+        try:
+            return terminal, np.arange(terminal.count)[positions]
+        except (TypeError, ValueError) as error:  # an end that is no number, a step of 0
+            raise PositionError(f"{positions!r} is no slice of the positions of {terminal.name}: {error}.") from error
     one = isinstance(positions, (tuple, str, bytes, Mapping)) or not isinstance(positions, Iterable)
     numbers = [terminal.index(position) for position in ([positions] if one else positions)]
     return terminal, np.array(numbers, np.int64)
+
+
+def _by_key(terminals: Terminals, key: Hashable) -> Terminal:
+    try:
+        return terminals[key]
+    except PositionError as error:
+        if not isinstance(key, (int, np.integer)) or isinstance(key, bool) or not terminals:
+            raise
+        raise PositionError(f"{error} A position goes with a name, like ({next(iter(terminals))!r}, {key}).") from None
 
 
 def endpoint(terminals: Terminals, selection: Selection) -> tuple[Terminal, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -70,17 +69,6 @@ def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[
     sizes = np.array([operation.stop - operation.start for operation in operations], np.int64)
     result[inputs:] = np.repeat(np.array([operation.contraction for operation in operations], np.int64), sizes)
     return result
-
-
-def total(weights: npt.NDArray[Any]) -> int | float:
-    """Return the sum of some nodes' weights, exact or correctly rounded, so that it does not hang on their order.
-
-    Examples
-    --------
-    >>> total(np.array([0.1] * 10)), total(np.array([2, 3]))
-    (1.0, 5)
-    """
-    return math.fsum(weights) if weights.dtype.kind == "f" else int(weights.sum())
 
 
 def _checked(graph: DependencyGraph, number: int, weight: Callable[[Node], Any]) -> int | float:

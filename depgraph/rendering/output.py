@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import os
-import uuid
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import graphviz
 
+from depgraph.dag.formats.whole import reason, write_whole
 from depgraph.errors import RenderError
 
 SUFFIXES = {".dot": "dot", ".gv": "dot", ".svg": "svg", ".png": "png"}
@@ -29,7 +28,7 @@ def format_of(path: Path | None, named: str | None) -> str:
         Where there is no such format.
     """
     if named is not None:
-        wanted = SUFFIXES.get(f".{named.lower().lstrip('.')}")
+        wanted = SUFFIXES.get(f".{named.lower().lstrip('.')}") if isinstance(named, str) else None
         if wanted is None:
             raise RenderError(f"Drawings come as dot, svg or png; got format {named!r}.")
         return wanted
@@ -52,21 +51,9 @@ def write(source: str, path: Path, kind: str) -> None:
     """
     content = source.encode() if kind == "dot" else _laid_out(source, kind)
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device
-            path.write_bytes(content)
-            return
-        target = path.resolve()
-        if target.is_dir():
-            raise IsADirectoryError(None, "Is a directory")
-        beside = target.with_name(f".{target.name[:100]}.{uuid.uuid4().hex}")
-        try:
-            beside.write_bytes(content)
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_whole(content, path)
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        reason = getattr(error, "strerror", None) or error
-        raise RenderError(f"Cannot write the drawing to {str(path)!r}: {reason}.") from error
+        raise RenderError(f"Cannot write the drawing to {str(path)!r}: {reason(error)}.") from error
 
 
 def _laid_out(source: str, kind: str) -> bytes:

@@ -73,10 +73,12 @@ def render(
     n2 -> n3 [tooltip="right → join"]
     """
     check_graph(graph)
-    if granularity not in GRANULARITIES:
+    if not isinstance(granularity, str) or granularity not in GRANULARITIES:
         raise RenderError(f"granularity is one of {', '.join(GRANULARITIES)}; got {granularity!r}.")
-    if highlight not in (None, "critical path"):
+    if highlight is not None and not (isinstance(highlight, str) and highlight == "critical path"):
         raise RenderError(f"highlight is 'critical path' or None; got {highlight!r}.")
+    if title is not None and not isinstance(title, str):
+        raise RenderError(f"title is a line of text or None; got {title!r}.")
     if path is not None and not isinstance(path, (str, os.PathLike)):
         raise RenderError(f"path is the name of a file to write, such as 'graph.svg'; got {path!r}.")
     target = None if path is None else Path(path)

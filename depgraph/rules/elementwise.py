@@ -14,7 +14,7 @@ from torch import Tensor
 
 from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
-from depgraph.rules.masking import ORDINARY, far, of_any_size, shifted
+from depgraph.rules.masking import ORDINARY, far, moderate, of_any_size, shifted
 from depgraph.rules.registry import SIZED, name_of, rule
 from depgraph.rules.settling import DIVISIONS, SCALES, either, evaluated, settles, unread
 from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, together
@@ -24,12 +24,12 @@ SHIFTED = frozenset(("add", "sub", "rsub", "subtract", "neg", "negative", "maxim
 SHIFTED |= frozenset(("clamp", "clamp_min", "clamp_max", "relu", "abs"))
 # … and those that do while only one of their arguments is unknown: of a division, the one that is divided.
 SCALED = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
-
+PRODUCTS = frozenset(("mul", "multiply"))
+# Scaled by more than this, an unknown is no longer of ordinary size.
+STRETCH = 128.0
 # Operations whose result is of ordinary size whatever they are given.
 BOUNDED = frozenset(("sigmoid", "special_expit", "hardsigmoid", "tanh", "sin", "cos", "atan", "atan2", "sign", "sgn"))
 BOUNDED |= frozenset(("erf", "erfc", "special_erf", "special_erfc", "frac"))
-# Scaled by more than this, an unknown is no longer of ordinary size.
-STRETCH = 128.0
 
 
 def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
@@ -42,11 +42,14 @@ def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     reads = [Read(t.codes, dead=either([settled, more], shape)) for t, more in zip(tensors, idle, strict=False)]
     codes = call.nodes(shape, *reads)
     if settled is not None:
-        codes = compress(torch.where(settled, KNOWN, codes))
+        where_settled, thin = together(settled, codes)
+        codes = compress(torch.where(where_settled, KNOWN, thin).expand(shape))
     if isinstance(call.meta, (tuple, list)) or (
         settled is None and all(t.plain for t in tensors) and name not in SHIFTED | SCALED
     ):
         return outputs(call, codes)
+    if name in PRODUCTS and len(tensors) == 2 and any(t.plain for t in tensors) and all(map(moderate, tensors)):
+        return Value(codes, None, call.dtype)  # what is known is 0, and nothing was added to what is not
     return carry(call, name, tensors, codes, settled)
 
 

@@ -39,6 +39,11 @@ def far(value: Value) -> Tensor | None:
     return mask if bool(mask.any()) else None
 
 
+def moderate(value: Value) -> bool:
+    """Tell whether all that is known of a tensor, or of what was added to it, is of ordinary size."""
+    return value.known is None or bool((core(value.known).abs() < ORDINARY).all())
+
+
 def of_any_size(value: Value, where: Tensor | None = None, first: int = 0) -> Value:
     """Return a tensor with its unknowns marked as being of any size.
 

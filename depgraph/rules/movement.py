@@ -6,6 +6,7 @@ codes, and on the known values, and makes no nodes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget,
 
 
 @rule(
-    *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "block_diag"),
+    *("stack", "hstack", "vstack", "dstack", "column_stack", "block_diag"),
     *("flip", "fliplr", "flipud", "roll", "rot90", "repeat", "tile", "tril", "triu", "diag_embed", "unfold_copy"),
     *("select_scatter", "slice_scatter", "diagonal_scatter", "slice_copy", "permute_copy", "expand_copy"),
     *(
@@ -59,6 +60,29 @@ def move(call: Call, *args: Any, **kwargs: Any) -> Any:
         Value(compress(c), v, m.dtype) if c.dtype == torch.int64 and isinstance(c, Tensor) else known(c)
         for c, v, m in zip(codes, values, call.meta, strict=True)
     )
+
+
+@rule("cat", "concat", "concatenate")
+def cat(call: Call, tensors: Sequence[Value], dim: int = 0) -> Any:
+    """Like `move`, without copying along the other axes what does not differ along them."""
+    shape = call.shape
+    parts = [t for t in tensors if t.ndim == len(shape)]  # an empty tensor of one axis counts for nothing
+    still = [
+        axis
+        for axis in range(len(shape))
+        if axis != dim % len(shape) and all(s.stride(axis) == 0 for t in parts for s in stored(t))
+    ]
+    if not still:
+        return move(call, parts, dim)
+    for axis in still:
+        parts = [t.over(*(s.narrow(axis, 0, 1) for s in stored(t))) for t in parts]
+    thin = move(call, parts, dim)
+    return thin.over(*(s.expand(shape) for s in stored(thin)))
+
+
+def stored(value: Value) -> tuple[Tensor, ...]:
+    """Return the tensors that a value consists of."""
+    return (value.codes,) if value.known is None else (value.codes, value.known)
 
 
 def view(call: Call, *args: Any, **kwargs: Any) -> Any:

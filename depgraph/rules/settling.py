@@ -158,7 +158,7 @@ def end(values: Tensor, apart: Tensor, factor: float) -> Tensor:
 def where_known(arg: Any, test: Test) -> Tensor | None:
     """Return where an argument, a tensor or a number, is known and passes; None for nowhere."""
     if isinstance(arg, Value):
-        if not arg.any_known:
+        if not arg.any_known or (arg.known is None and not bool(test(torch.zeros((), dtype=arg.dtype)))):
             return None
         codes, values = together(arg.codes, arg.values())
         return ((codes == KNOWN) & test(values)).expand(arg.shape)

@@ -18,6 +18,7 @@ from depgraph.rules.values import FIRST, GENERIC
 Array = npt.NDArray[Any]
 
 CHUNK = 1 << 22  # elements looked at in one go: what bounds memory when a mask has n² elements
+_MASKS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,7 @@ def footprint(read: Read, rank: int, boundaries: IntArray) -> Footprint:
                 dead = dead.all(axis, keepdim=True)
         if not dead.any():
             dead = None
+    codes = _without_repeats(codes, rank, dead)
     width = codes.shape[rank:]
     if dead is not None:
         width = torch.broadcast_shapes(width, dead.shape[rank:])
@@ -78,6 +80,8 @@ def footprint(read: Read, rank: int, boundaries: IntArray) -> Footprint:
             generic = is_generic if is_generic.any() else None
             labels = np.maximum(labels, -1)
         return Footprint(labels, None, generic)
+    if dead is not None and (sets := _along_one_axis(codes, dead, rank, boundaries)) is not None:
+        return Footprint(sets.labels().reshape(dead.shape[:rank]), sets, None)
     flat = codes.expand(*codes.shape[:rank], *width).reshape(*codes.shape[:rank], -1)
     gone = None if dead is None else dead.expand(*dead.shape[:rank], *width).reshape(*dead.shape[:rank], -1)
     return rows(flat.numpy(), None if gone is None else gone.numpy(), boundaries)
@@ -123,6 +127,64 @@ def rows(codes: Array, dead: Array | None, boundaries: IntArray) -> Footprint:
     return Footprint(sets.labels().reshape(outer), sets, generic_mask)
 
 
+def _without_repeats(codes: Tensor, rank: int, dead: Tensor | None) -> Tensor:
+    """Leave out, along each inner axis, what is the same as its neighbour for all elements."""
+    for axis in range(rank, codes.ndim):
+        if codes.shape[axis] > 1 and (dead is None or dead.shape[axis] == 1):
+            rest = [a for a in range(codes.ndim) if a != axis]
+            new = (codes.narrow(axis, 1, codes.shape[axis] - 1) != codes.narrow(axis, 0, codes.shape[axis] - 1)).any(
+                rest
+            )
+            if not bool(new.all()):
+                codes = codes.index_select(axis, torch.cat([new.new_ones(1), new]).nonzero().squeeze(1))
+    return codes
+
+
+def _along_one_axis(codes: Tensor, dead: Tensor, rank: int, boundaries: IntArray) -> Runs | None:
+    """Find the sets where all elements read of one ascending list, from which a mask along one axis takes parts away.
+
+    What is left of the axis is looked up once for each mask: a model's layers share theirs. None where it is otherwise.
+    """
+    axes = [axis for axis in range(rank, dead.ndim) if dead.shape[axis] > 1]
+    if len(axes) != 1 or math.prod(codes.shape[: axes[0]]) != 1 or codes.shape[axes[0]] == 1:
+        return None
+    tail = math.prod(codes.shape[axes[0] + 1 :])
+    ids = codes.reshape(-1).numpy() - FIRST
+    step = ids[1:] - ids[:-1]
+    # The same node may occur again, but not across what a mask can take apart.
+    if ids[0] < 0 or not (step >= 0).all() or not step[tail - 1 :: tail].all():
+        return None
+    kept = _kept(dead.reshape(*dead.shape[:rank], -1))
+    breaks = np.flatnonzero(step > 1) + 1
+    pieces = Runs(kept.indptr, kept.starts * tail, kept.stops * tail).split_at(np.append(breaks, len(ids)))
+    return Runs(pieces.indptr, ids[pieces.starts], ids[pieces.stops - 1] + 1).split_at(boundaries)
+
+
+_masks: dict[tuple[Any, ...], tuple[Tensor, Runs]] = {}
+"""Masks met last, each with what it leaves. That they are kept keeps their memory from being used for another."""
+
+
+def _kept(dead: Tensor) -> Runs:
+    """Return, for each row of a mask, the runs along its last axis where it is False."""
+    key = (dead.data_ptr(), dead.shape, dead.stride())
+    if key not in _masks:
+        while len(_masks) >= _MASKS:
+            del _masks[next(iter(_masks))]
+        flat, width = dead.reshape(-1, dead.shape[-1]).numpy(), dead.shape[-1]
+        parts = []
+        step = max(1, CHUNK // width)
+        for low in range(0, len(flat), step):
+            alive = ~flat[low : low + step]
+            opens, closes = alive.copy(), alive.copy()
+            opens[:, 1:] &= ~alive[:, :-1]
+            closes[:, :-1] &= ~alive[:, 1:]
+            row, first = np.divmod(np.flatnonzero(opens), width)
+            last = np.flatnonzero(closes) % width
+            parts.append(Runs(offsets(np.bincount(row, minlength=len(alive))), first, last + 1))
+        _masks[key] = dead, _stack(parts)
+    return _masks[key][1]
+
+
 def thin(tensor: Tensor) -> Tensor:
     """Cut axes of stride 0 to length 1."""
     for axis, stride in enumerate(tensor.stride()):
@@ -162,6 +224,38 @@ def unify(labels: list[IntArray], shape: tuple[int, ...]) -> tuple[IntArray, Int
     empty : (elements,) bool
         Where nothing is read at all.
     """
+    kept = [_fresh(labels, axis, size) for axis, size in enumerate(shape)]
+    if any(len(k) < size for k, size in zip(kept, shape, strict=True)):
+        small = tuple(map(len, kept))
+        cut = [
+            label[np.ix_(*(k if n > 1 else [0] for k, n in zip(kept, label.shape, strict=True)))] for label in labels
+        ]
+        group, first, empty = _grouped(cut, small)
+        where = np.unravel_index(first, small)
+        first = np.ravel_multi_index([k[w] for k, w in zip(kept, where, strict=True)], shape)
+        back = np.ix_(*(_places(k, size) for k, size in zip(kept, shape, strict=True)))
+        return group.reshape(small)[back].reshape(-1), first, empty.reshape(small)[back].reshape(-1)
+    return _grouped(labels, shape)
+
+
+def _fresh(labels: list[IntArray], axis: int, size: int) -> IntArray:
+    """Return where, along an axis, the labels differ from those just before."""
+    wide = [label for label in labels if label.shape[axis] > 1]
+    if size < 2 or not wide:
+        return np.arange(min(size, 1))
+    differs = np.zeros(size - 1, bool)
+    for label in wide:
+        along = np.moveaxis(label, axis, 0)
+        differs |= (along[1:] != along[:-1]).reshape(size - 1, -1).any(1)
+    return np.flatnonzero(np.append(True, differs))
+
+
+def _places(kept: IntArray, size: int) -> IntArray:
+    """Return, for each index of an axis, the place of the last kept one up to it."""
+    return np.searchsorted(kept, np.arange(size), side="right") - 1
+
+
+def _grouped(labels: list[IntArray], shape: tuple[int, ...]) -> tuple[IntArray, IntArray, BoolArray]:
     size = math.prod(shape)
     key = np.zeros((1,) * len(shape), np.int64)
     span = 1

@@ -28,7 +28,7 @@ class TestJson:
                 "unreachable": 4_950,
             }
         ]
-        parallelism = {"average": 1.0, "width": 1, "width_is_exact": True, "level_widths": [1] * 100}
+        parallelism = {"average": 1.0, "width": 1, "width_is_exact": True, "width_upper": 1, "level_widths": [1] * 100}
         assert numbers["parallelism"] == parallelism
 
     def test_a_transformer_encoder(self, answer, fixtures):
@@ -189,6 +189,33 @@ class TestChoices:
         assert unknown["paths"][0]["unreachable"] == 3
         assert known["paths"][0]["unreachable"] == 5
 
+    def test_exact_width(self, answer, run, write):
+        # All chains through the scores of one layer lead through few nodes to those of the next: bounds do not meet.
+        write(
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    for _ in range(2):
+                        x = (x @ x.transpose(1, 2)).softmax(-1) @ x
+                    return x
+
+            example_inputs = torch.ones(1, 6, 2)
+            """
+        )
+        found = {
+            choice: answer("analyze", "mymodel.py", "--exact-width", choice)["parallelism"]
+            for choice in ("never", "auto", "always")
+        }
+        assert found["auto"] == found["always"] == answer("analyze", "mymodel.py")["parallelism"]
+        exact, bounds = found["auto"], found["never"]
+        assert (exact["width_is_exact"], bounds["width_is_exact"]) == (True, False)
+        assert bounds["width"] <= exact["width"] == exact["width_upper"] < bounds["width_upper"]
+        line = rf"^width, at least +{bounds['width']}  nodes could .* at most {bounds['width_upper']}$"
+        assert re.search(line, run("analyze", "mymodel.py", "--exact-width", "never").stdout, re.MULTILINE)
+        result = run("analyze", "mymodel.py", "--exact-width", "maybe")
+        assert result.exit_code == 2
+        assert "'never', 'auto', 'always'" in result.stderr
+
     def test_train(self, run, fixtures):
         assert "in eval mode" in run("analyze", fixtures / "rnn.py", "--n", 3).stdout
         assert "in train mode" in run("analyze", fixtures / "rnn.py", "--n", 3, "--train").stdout
@@ -274,10 +301,11 @@ class TestReport:
         from depgraph_cli.reporting.report import _totals
         from depgraph_cli.reporting.tables import console
 
-        parallelism = {"average": 2.0, "width": 7, "width_is_exact": False}
+        parallelism = {"average": 2.0, "width": 7, "width_is_exact": False, "width_upper": 1234}
         graph = {"operations": 1, "nodes": 2, "edges": 3}
         _totals(
             console(),
             {"graph": graph, "work": 4, "critical_path": {"length": 2}, "parallelism": parallelism, "weight": "ops"},
         )
-        assert re.search(r"^width, at least +7 ", capsys.readouterr().out, re.MULTILINE)
+        line = r"^width, at least +7  nodes could run at the same moment, and at most 1,234$"
+        assert re.search(line, capsys.readouterr().out, re.MULTILINE)

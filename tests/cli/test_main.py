@@ -30,7 +30,7 @@ def test_starting_imports_nothing_heavy(monkeypatch):
 
 def test_help_names_every_command(run):
     text = run("--help").stdout
-    for command in ("analyze", "path", "render", "verify"):
+    for command in ("analyze", "path", "schedule", "render", "verify"):
         assert f"\n  {command} " in text
         assert "TARGET" in run(command, "--help").stdout
     assert "\n  gallery " in text

@@ -1,7 +1,9 @@
 """`depgraph path`: node by node from one position to another."""
 
 import re
+import sys
 
+import numpy as np
 import pytest
 
 
@@ -16,8 +18,9 @@ def test_through_a_recurrent_network(answer, fixtures):
 def test_told_to_a_person(run, fixtures):
     result = run("path", fixtures / "rnn.py", 2, 5, "--n", 8)
     assert result.exit_code == 0
-    first, _, *steps = result.stdout.splitlines()
+    first, second, _, *steps = result.stdout.splitlines()
     assert first.startswith("x[2] → output[5]: 4 ops on the shortest path")
+    assert second == "The only path."
     assert [line.split()[0] for line in steps] == ["1", "2", "3", "4"]
     assert all("rnn.py:" in line for line in steps)
 
@@ -34,13 +37,13 @@ def test_what_nodes_cost(run, answer, fixtures):
 def test_none(run, answer, fixtures):
     assert "No path: output[2] does not depend on x[5]." in run("path", fixtures / "rnn.py", 5, 2, "--n", 8).stdout
     found = answer("path", fixtures / "rnn.py", 5, 2, "--n", 8)
-    assert (found["length"], found["nodes"]) == (-1, [])
+    assert (found["length"], found["nodes"], found["shortest_paths"], found["paths"]) == (-1, [], 0, 0)
 
 
 def test_nothing_is_done_on_the_way(run, write):
     write("model = nn.Flatten()\nexample_inputs = torch.ones(1, 3, 1)")
     result = run("path", "mymodel.py", 1, 1, "--positions", "input=1", "--positions", "output=1")
-    assert result.stdout == "input[1] → output[1]: 0 ops on the shortest path\n"
+    assert result.stdout == "input[1] → output[1]: 0 ops on the shortest path\nThe only path.\n"
 
 
 def test_positions_on_several_axes(answer, fixtures):
@@ -98,3 +101,52 @@ def test_names_and_weights(answer, fixtures):
 )
 def test_refused(refusal, fixtures, arguments, message):
     assert message in refusal("path", fixtures / "rnn.py", *arguments, "--n", 8)
+
+
+def test_how_many_paths_there_are(answer, run, fixtures):
+    # Two layers: through attention in one of them or both, by three tokens; around the feed-forward parts or through.
+    found = answer("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3)
+    assert (found["shortest_paths"], found["paths"]) == (2, 4 * 5)
+    told = run("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3).stdout.splitlines()[1]
+    assert told == "One of 2 shortest paths, of 20 paths in all."
+    assert answer("path", fixtures / "rnn.py", 0, 7, "--n", 8)["paths"] == 1
+    weighed = answer("path", fixtures / "transformer_encoder.py", 0, 1, "--n", 3, "--weight", "contractions")
+    assert (weighed["length"], weighed["shortest_paths"], weighed["paths"]) == (3, 2, 20)
+
+
+RESIDUAL = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1, 1)
+
+    def forward(self, x):
+        for _ in range({depth}):
+            x = x + self.layer(x)
+        return x
+
+
+model = Model()
+example_inputs = torch.ones(1, 3, 1)
+"""
+
+
+@pytest.mark.parametrize(("depth", "told"), [(1, "2"), (10, "1,024"), (50, "about 1.1e+15"), (332, "about 8.7e+99")])
+def test_more_paths_than_can_be_counted_one_by_one(run, answer, write, depth, told):
+    write(RESIDUAL.format(depth=depth))
+    found = answer("path", "mymodel.py", 1, 1)
+    assert (found["length"], found["shortest_paths"], found["paths"]) == (depth, 1, 2**depth)
+    line = run("path", "mymodel.py", 1, 1).stdout.splitlines()[1]
+    assert line == f"The only shortest path, of {told} paths in all."
+
+
+def test_a_count_of_thousands_of_digits_is_written_out(run, answer, write, monkeypatch):
+    write(RESIDUAL.format(depth=1))
+    monkeypatch.setattr("depgraph.count_paths", lambda *args, **kwargs: np.array([[10**5000]], object))
+    before = sys.get_int_max_str_digits()
+    try:
+        assert answer("path", "mymodel.py", 1, 1)["paths"] == 10**5000
+    finally:
+        sys.set_int_max_str_digits(before)
+    line = run("path", "mymodel.py", 1, 1).stdout.splitlines()[1]
+    assert line == "One of about 1.0e+5000 shortest paths, of about 1.0e+5000 paths in all."

@@ -152,7 +152,7 @@ def test_figures_of_a_dag() -> None:
     dag = two_inputs().dag
     assert (dag.nodes, dag.inputs, dag.edges, dag.runs) == (32, 27, 32, 5)
     assert dag.block_of[[0, 19, 20, 26, 27, 31]].tolist() == [0, 0, 1, 2, 3, 5]
-    empty = from_networkx(nx.DiGraph()).dag
+    empty = Dag(0, Runs.empty(0), np.array([0]))
     assert (empty.nodes, empty.edges, empty.runs, empty.blocks.tolist()) == (0, 0, 0, [0])
 
 
@@ -176,6 +176,8 @@ def test_nodes_that_are_not_there(number: object) -> None:
     graph = from_networkx(nx.path_graph(4, create_using=nx.DiGraph))
     with pytest.raises(GraphError, match=f"The graph has nodes 0 to 3; there is no node {number!r}."):
         graph.node(number)  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match=f"The graph has nodes 0 to 3; there is no node {number!r}."):
+        graph.operation_of(number)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("key", [["a"], {"a": 1}, 1.5, True, None])

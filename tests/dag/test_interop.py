@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from depgraph.dag.graph import DependencyGraph, Operation
 from depgraph.dag.interop import from_networkx
 from depgraph.errors import GraphError
+from depgraph.metrics.flow.bottleneck import bottleneck
+from depgraph.metrics.paths.lengths import critical_path, path_lengths, shortest_path
+from depgraph.metrics.work.parallelism import parallelism
 from tests.metrics.synthetic import Builder, eager_attention, one_to_one, recurrent, transformer
 
 
 @st.composite
 def dags(draw: st.DrawFn) -> tuple[nx.DiGraph, list[str], list[str]]:
-    count = draw(st.integers(0, 12))
+    count = draw(st.integers(1, 12))
     names = draw(st.permutations([f"n{i}" for i in range(count)]))
     pairs = [(names[u], names[v]) for v in range(count) for u in range(v)]
     dag = nx.DiGraph()
@@ -148,7 +151,15 @@ def test_inputs_and_outputs_have_positions_in_the_order_given() -> None:
 @pytest.mark.parametrize(
     ("dag", "sources", "targets", "message"),
     [
-        (nx.Graph([(0, 1)]), [], [], "from_networkx() needs a directed graph: an edge u → v says that v reads u."),
+        (
+            nx.Graph([(0, 1)]),
+            [],
+            [],
+            "from_networkx() needs a directed graph of networkx: an edge u → v says that v reads u; got an undirected "
+            "graph.",
+        ),
+        (nx.DiGraph(), [], [], "The graph has no nodes: there is nothing to measure."),
+        (nx.DiGraph([(0, 1)]), [[0]], [], "The source [0] is not a node of the graph."),
         (nx.DiGraph([(0, 1)]), [7], [], "The source 7 is not a node of the graph."),
         (nx.DiGraph([(0, 1)]), [], ["y"], "The target 'y' is not a node of the graph."),
         (nx.DiGraph([(0, 1)]), [1], [], "The source 1 reads 0; inputs read nothing."),
@@ -156,15 +167,78 @@ def test_inputs_and_outputs_have_positions_in_the_order_given() -> None:
             nx.DiGraph([("a", "b"), ("b", "a")]),
             [],
             [],
-            "The graph has a cycle: 'a' → 'b'. A dependency graph has none.",
+            "The graph has a cycle: 'a' → 'b' → 'a'. A dependency graph has none.",
         ),
-        (nx.DiGraph([("a", "a")]), [], [], "The graph has a cycle: 'a'. A dependency graph has none."),
+        (
+            nx.DiGraph([("b", "a"), ("a", "a")]),
+            [],
+            [],
+            "The node 'a' reads itself. A dependency graph has no such edge.",
+        ),
+        (
+            nx.DiGraph([*nx.utils.pairwise(range(100_000), cyclic=True), (0, "end")]),
+            [],
+            [],
+            "The graph has a cycle: 0 → 1 → 2 → 3 → … 99,992 more … → 99996 → 99997 → 99998 → 99999 → 0. A dependency "
+            "graph has none.",
+        ),
+        (
+            nx.MultiDiGraph([(0, 1), (1, "b"), (1, "b")]),
+            [],
+            [],
+            "The graph has 2 edges from 1 to 'b'; a node reads another one once. Leave out what is there twice, as "
+            "networkx.DiGraph(graph) does.",
+        ),
+        (
+            nx.MultiDiGraph([(0, 1), (1, 0)]),
+            [],
+            [],
+            "The graph has a cycle: 0 → 1 → 0. A dependency graph has none.",
+        ),
     ],
 )
 def test_what_is_no_dependency_graph(dag: nx.Graph, sources: list[object], targets: list[object], message: str) -> None:
     with pytest.raises(GraphError) as caught:
         from_networkx(dag, sources, targets)
     assert str(caught.value) == message
+
+
+class Opaque:
+    """Can be told apart, and not ordered; shown as None is."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+def test_names_that_cannot_be_ordered() -> None:
+    first, second = Opaque(), Opaque()
+    names = [3, "3", (3, "a"), first, 2.5, frozenset([1]), second, b"x", ("a", (None, 4))]
+    dag = nx.DiGraph(nx.utils.pairwise(names))
+    dag.add_edge(first, b"x")
+    graphs = [from_networkx(dag, [3], [second, ("a", (None, 4))]) for _ in range(2)]
+    for graph in graphs:
+        assert [graph.node(n).id for n in range(graph.dag.nodes)] == names
+        assert path_lengths(graph).tolist() == [[6, 5]]
+        assert [node.id for node in critical_path(graph).nodes] == names[1:]
+        assert set(graph.to_networkx().edges) == set(dag.edges)
+
+
+def test_a_multigraph_without_parallel_edges() -> None:
+    dag = nx.MultiDiGraph([("x", "a"), ("a", "b"), ("x", "b")])
+    assert set(from_networkx(dag, ["x"]).to_networkx().edges) == set(dag.edges())
+
+
+def test_inputs_alone() -> None:
+    dag = nx.DiGraph()
+    dag.add_nodes_from("ab")
+    graph = from_networkx(dag, ["a", "b"], ["b"])
+    assert path_lengths(graph).tolist() == [[-1], [0]]
+    assert critical_path(graph) == (0, [])
+    assert shortest_path(graph, ("input", 0), "output") == (-1, [])
+    assert bottleneck(graph) == (1, [("b", "input", (1,), "input", "")])
+    assert bottleneck(graph, ("input", 0)) == (0, [])
+    found = parallelism(graph)
+    assert (found.work, found.span, found.average, found.width, found.level_widths) == (0, 0, 0.0, 0, [])
 
 
 def groups_of(graph: DependencyGraph) -> dict[object, object]:

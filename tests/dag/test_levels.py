@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgraph.dag.dag import Dag
+from depgraph.dag.graph import DependencyGraph
 from depgraph.dag.interop import from_networkx
-from depgraph.dag.levels import depths, longest_path
+from depgraph.dag.levels import depths, longest_path, settle, tails
 from depgraph.dag.runs import Runs
+from tests.metrics.strategies import graphs
 
 
 @st.composite
@@ -42,7 +44,7 @@ def test_depths_and_longest_path_equal_brute_force(case: tuple[nx.DiGraph, list[
         expected = brute_force_depths(graph, sources, expected_weight)
         depth = depths(made.dag, weights)
         assert dict(zip(names, depth.tolist(), strict=True)) == expected
-        path = [names[i] for i in longest_path(made.dag, weights)]
+        path = [names[i] for i in longest_path(made.dag, depth)]
         assert nx.is_path(graph, path) or not path
         assert not set(path) & set(sources)
         assert sum(expected_weight[v] for v in path) == max(expected.values())
@@ -82,3 +84,47 @@ def test_graphs_without_edges(sources: list[int]) -> None:
     made = from_networkx(graph, sources=sources)
     assert depths(made.dag).tolist() == ([0, 0] if sources else [1, 1])
     assert longest_path(made.dag).tolist() == ([] if sources else [0])
+
+
+@given(dags())
+def test_tails_equal_brute_force(case: tuple[nx.DiGraph, list[int], dict[int, int]]) -> None:
+    graph, sources, weight = case
+    made = from_networkx(graph, sources=sources)
+    names = [made.node(i).id for i in range(made.dag.nodes)]
+    for given_weight, expected_weight in ((None, dict.fromkeys(graph, 1)), (weight, weight)):
+        expected: dict[int, int] = {}
+        for v in reversed(list(nx.topological_sort(graph))):
+            expected[v] = max((expected[u] + expected_weight[u] for u in graph.successors(v)), default=0)
+        weights = None if given_weight is None else np.array([given_weight[name] for name in names])
+        assert tails(made.dag, weights).tolist() == [expected[name] for name in names]
+
+
+@given(graphs(blocks=5, width=12), st.data())
+def test_tails_over_runs_of_any_length(made: DependencyGraph, data: st.DataObject) -> None:
+    dag = made.dag
+    weights = np.array(data.draw(st.lists(st.integers(0, 9), min_size=dag.nodes, max_size=dag.nodes)))
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_nodes_from(range(dag.nodes))
+    graph.add_edges_from(zip(*(part.tolist() for part in dag.edge_arrays()), strict=True))
+    # networkx weighs edges: each edge costs what its reader does.
+    for _, reader, attributes in graph.edges(data=True):
+        attributes["weight"] = int(weights[reader])
+    expected = [nx.dag_longest_path_length(graph.subgraph(nx.descendants(graph, v) | {v})) for v in range(dag.nodes)]
+    assert tails(dag, weights).tolist() == expected
+    assert tails(dag, weights + 0.5).dtype == np.float64
+
+
+@given(graphs(), st.data())
+def test_settled_nodes_take_the_largest_value_they_read(made: DependencyGraph, data: st.DataObject) -> None:
+    dag = made.dag
+    values = np.array(data.draw(st.lists(st.integers(0, 99), min_size=dag.nodes, max_size=dag.nodes)))
+    nodes = (
+        data.draw(st.lists(st.integers(dag.inputs, dag.nodes - 1), unique=True).map(sorted))
+        if (dag.nodes > dag.inputs)
+        else []
+    )
+    expected = values.tolist()
+    for v in nodes:
+        expected[v] = max((expected[u] for u in dag.reads.row(v).tolist()), default=0)
+    settle(dag, values, np.array(nodes, np.int64))
+    assert values.tolist() == expected

@@ -46,6 +46,11 @@ class Builder:
         )
 
 
+def nothing() -> DependencyGraph:
+    """Return the graph of a model that takes nothing in and computes nothing: no nodes at all."""
+    return DependencyGraph(Dag(0, Runs.empty(0), np.array([0])), [], Terminals("input", []), Terminals("output", []))
+
+
 def one_to_one(ids: np.ndarray) -> Runs:
     return Runs.singletons(ids)
 

@@ -13,22 +13,30 @@ from depgraph.dag.graph import DependencyGraph
 from depgraph.metrics.flow.bottleneck import bottleneck, state
 from depgraph.metrics.paths.lengths import critical_path, path_lengths
 from depgraph.metrics.work.parallelism import parallelism
+from tests.metrics.antichains import is_antichain
+from tests.metrics.families import (
+    CHOLESKY_COST,
+    boolean_lattice,
+    butterfly,
+    cholesky,
+    chunked,
+    grid,
+    kogge_stone,
+    reduction_tree,
+    sequential,
+)
 
 
 def figures(dag: nx.DiGraph, sources: list[object] | None = None) -> tuple[int, int, int]:
-    """Return work, critical path and (exact) width."""
+    """Return work, critical path and (exact) width; check that as many nodes do not depend on each other."""
     graph = depgraph.from_networkx(dag, sources=sources or [])
-    found = parallelism(graph)
+    found, widest = parallelism(graph), depgraph.width(graph)
     assert found.width_is_exact
+    assert widest.is_exact
+    assert len(widest.nodes) == widest.size == found.width
+    assert is_antichain(dag, [node.id for node in widest.nodes])
     assert found.span == critical_path(graph).length
     return found.work, found.span, found.width
-
-
-def grid(n: int, m: int) -> nx.DiGraph:
-    dag = nx.DiGraph()
-    dag.add_edges_from(((i, j), (i + 1, j)) for i in range(n - 1) for j in range(m))
-    dag.add_edges_from(((i, j), (i, j + 1)) for i in range(n) for j in range(m - 1))
-    return dag
 
 
 @pytest.mark.parametrize(
@@ -40,107 +48,34 @@ def test_grid(n: int, m: int, span: int, width: int) -> None:
 
 @pytest.mark.parametrize(("n", "vertices", "span"), [(8, 32, 4), (16, 80, 5), (256, 2304, 9)])
 def test_butterfly_of_the_fast_fourier_transform(n: int, vertices: int, span: int) -> None:
-    dag = nx.DiGraph()
-    for level in range(n.bit_length() - 1):
-        for i in range(n):
-            dag.add_edges_from(((level, j), (level + 1, i)) for j in (i, i ^ 1 << level))
-    assert figures(dag) == (vertices, span, n)
+    assert figures(butterfly(n)) == (vertices, span, n)
     assert (n * (span - 1) + n, (n - 1).bit_length() + 1) == (vertices, span)
 
 
 @pytest.mark.parametrize(("n", "span"), [(2, 2), (5, 4), (8, 4), (9, 5), (100, 8)])
 def test_reduction_tree(n: int, span: int) -> None:
-    dag, level = nx.DiGraph(), [("leaf", i) for i in range(n)]
-    dag.add_nodes_from(level)
-    while len(level) > 1:
-        above = []
-        for pair in zip(level[::2], level[1::2], strict=False):
-            above.append(("sum", pair))
-            dag.add_edges_from((member, ("sum", pair)) for member in pair)
-        level = above + level[len(above) * 2 :]
-    assert figures(dag) == (2 * n - 1, span, n)
+    assert figures(reduction_tree(n)) == (2 * n - 1, span, n)
 
 
 @pytest.mark.parametrize(("n", "width"), [(3, 3), (4, 6), (5, 10), (10, 252)])
 def test_boolean_lattice(n: int, width: int) -> None:
-    dag = nx.DiGraph((a, a | 1 << b) for a in range(1 << n) for b in range(n) if not a >> b & 1)
-    assert figures(dag) == (1 << n, n + 1, width)
+    assert figures(boolean_lattice(n)) == (1 << n, n + 1, width)
     assert width == comb(n, n // 2)
-
-
-def cholesky(tiles: int) -> nx.DiGraph:
-    """Return the tasks of a tiled Cholesky factorisation; each reads the last tasks that wrote the tiles it uses."""
-    dag, last = nx.DiGraph(), {}
-
-    def task(kind: str, name: tuple[int, ...], reads: list[tuple[int, int]], writes: tuple[int, int]) -> None:
-        dag.add_node((kind, *name), op=kind)
-        dag.add_edges_from((last[tile], (kind, *name)) for tile in {*reads, writes} if tile in last)
-        last[writes] = (kind, *name)
-
-    for k in range(tiles):
-        task("potrf", (k,), [], (k, k))
-        for i in range(k + 1, tiles):
-            task("trsm", (i, k), [(k, k)], (i, k))
-        for i in range(k + 1, tiles):
-            task("syrk", (i, k), [(i, k)], (i, i))
-            for j in range(k + 1, i):
-                task("gemm", (i, j, k), [(i, k), (j, k)], (i, j))
-    return dag
 
 
 @pytest.mark.parametrize("t", [3, 4, 8, 13])
 def test_tiled_cholesky(t: int) -> None:
     dag = cholesky(t)
     assert figures(dag) == (t * (t + 1) * (t + 2) // 6, 3 * t - 2, t * (t - 1) // 2)
-    cost = {"potrf": 1, "trsm": 3, "syrk": 3, "gemm": 6}
     graph = depgraph.from_networkx(dag)
-    path = critical_path(graph, weight=lambda node: cost[node.op])
-    assert path.length == sum(cost[node.op] for node in path.nodes) == 9 * t - 10
-    found = parallelism(graph, weight=lambda node: cost[node.op])
-    assert (found.span, found.work) == (path.length, sum(cost[op] for _, op in dag.nodes(data="op")))
+    path = critical_path(graph, weight=lambda node: CHOLESKY_COST[node.op])
+    assert path.length == sum(CHOLESKY_COST[node.op] for node in path.nodes) == 9 * t - 10
+    found = parallelism(graph, weight=lambda node: CHOLESKY_COST[node.op])
+    assert (found.span, found.work) == (path.length, sum(CHOLESKY_COST[op] for _, op in dag.nodes(data="op")))
 
 
 def test_tiled_cholesky_of_eight_tiles() -> None:
     assert figures(cholesky(8)) == (120, 22, 28)
-
-
-# Scans: h_t = a_t h_{t-1} + b_t. The affine maps are the inputs; one node combines two of them.
-
-
-def sequential(n: int) -> nx.DiGraph:
-    dag, last = nx.DiGraph(), ("x", 0)
-    for t in range(1, n):
-        dag.add_edges_from([(last, ("h", t)), (("x", t), ("h", t))])
-        last = ("h", t)
-    return dag
-
-
-def kogge_stone(n: int) -> nx.DiGraph:
-    dag, level, step = nx.DiGraph(), [("x", t) for t in range(n)], 1
-    while step < n:
-        above = list(level)
-        for t in range(step, n):
-            above[t] = ("h", step, t)
-            dag.add_edges_from([(level[t], above[t]), (level[t - step], above[t])])
-        level, step = above, step * 2
-    return dag
-
-
-def chunked(n: int, size: int) -> nx.DiGraph:
-    """Return scans within chunks side by side, a scan over their last values, and its results brought into each."""
-    dag, level = nx.DiGraph(), [("x", t) for t in range(n)]
-    for t in range(n):
-        if t % size:
-            dag.add_edges_from([(level[t - 1], ("in", t)), (level[t], ("in", t))])
-            level[t] = ("in", t)
-    for last in range(2 * size - 1, n, size):
-        dag.add_edges_from([(level[last - size], ("between", last)), (level[last], ("between", last))])
-        level[last] = ("between", last)
-    for t in range(size, n):
-        if (t + 1) % size:
-            before = level[t // size * size - 1]
-            dag.add_edges_from([(before, ("out", t)), (level[t], ("out", t))])
-    return dag
 
 
 @pytest.mark.parametrize("n", [16, 64])

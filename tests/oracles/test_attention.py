@@ -12,7 +12,7 @@ import depgraph
 from tests.gallery.files import traced
 from tests.oracles.models import CAUSAL, CausalAttention, CausalEncoder, lower
 from tests.oracles.pairs import distance, every, past, reached
-from tests.oracles.stacks import layers_to_connect, per_layer
+from tests.oracles.stacks import layers_to_connect, stacked
 
 # Sizes of which no answer depends: as small as they can be.
 NARROW = {"width": 4, "heads": 2, "feedforward": 4}
@@ -29,6 +29,8 @@ def test_fused_attention_between_projections(n):
     assert (found.work, found.span) == (5 * n, 3)
     assert depgraph.critical_path(graph).length == 3
     assert (depgraph.path_lengths(graph) == 3).all()
+    # By key or value, at a position itself by query as well; where there is one key, its weight is always 1.
+    assert np.array_equal(depgraph.count_paths(graph), 2 + np.eye(n, dtype=int) if n > 1 else [[1]])
     assert found.level_widths == [3 * n, n, n]
     assert (found.width, found.width_is_exact) == (3 * n, True)
 
@@ -45,6 +47,12 @@ def test_transformer_encoder(n, layers):
     assert (found.work, found.span) == (10 * n * layers, 10 * layers)
     lengths = depgraph.path_lengths(graph)
     assert np.array_equal(lengths, encoder_lengths(n, layers))
+    # In a layer, around attention or through it, around the feed-forward part or through it: (2 (I + J))ᴸ in all.
+    paths = depgraph.count_paths(graph)
+    assert np.array_equal(paths, 2**layers * (np.eye(n, dtype=int) + ((n + 1) ** layers - 1) // n))
+    # The shortest move to the other position in one of the layers.
+    shortest = depgraph.count_paths(graph, shortest=True)
+    assert np.array_equal(shortest, np.where(distance(n) == 0, 1, layers))
     if (n, layers) == (100, 2):
         assert (found.work, found.span, lengths.min(), lengths.max()) == (2000, 20, 8, 11)
 
@@ -86,10 +94,10 @@ def test_a_causal_mask_is_one_however_it_is_given(n, origin):
 @pytest.mark.parametrize(("width", "layers", "reads"), [(8, 3, 22), (4, 5, 16)])
 def test_causal_window(width, layers, reads):
     n = reads + 5
-    found = per_layer("window_attention", words(n), **NARROW, layers=layers, window=width)
-    last = [layer[:, -1].sum() for layer in found]
-    assert last == [seen(width, number) for number in range(1, layers + 1)]
-    assert last[-1] == reads
+    graph = stacked("window_attention", words(n), **NARROW, layers=layers, window=width)
+    fields = [depgraph.reads(graph, (output, -1)) for output in graph.outputs]
+    assert [len(field) for field in fields] == [seen(width, number) for number in range(1, layers + 1)]
+    assert fields[-1].intervals == [(n - reads, n)]
     # Mistral (Jiang et al. 2023), of which the paper has the round 32 × 4,096 = 131,072.
     assert seen(4096, 32) == 131_041
 

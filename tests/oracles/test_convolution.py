@@ -2,14 +2,13 @@
 
 from math import ceil, log, log2
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import depgraph
 from tests.gallery.files import built, traced
-from tests.oracles.pairs import every, past, reached
+from tests.oracles.pairs import every, past
 from tests.oracles.stacks import layers_to_connect, per_layer, stacked
 
 
@@ -37,8 +36,10 @@ def field(layers):
 
 
 def reads(graph, position):
-    """Return how many input positions an output position reads."""
-    return reached(graph, target=("output", position)).sum()
+    """Return how many input positions an output position reads: those just before it, or around it."""
+    seen = depgraph.reads(graph, ("output", position))
+    assert len(seen.intervals) == 1
+    return len(seen)
 
 
 @pytest.mark.parametrize(("k", "n", "layers"), [(3, 16, 8), (3, 64, 32), (5, 64, 16), (7, 64, 11)])
@@ -97,10 +98,12 @@ def test_the_receptive_field_of_strides_and_dilations():
     expected, jump = field(layers), 2 * 3
     model = nn.Sequential(*(nn.Conv1d(1, 1, k, stride=s, dilation=d) for k, s, d in layers))
     for n in (expected, expected + 2 * jump):
-        found = reached(depgraph.trace(model.eval(), (image(n),)))
-        assert found.shape == (n, 1 + (n - expected) // jump)
-        for unit in range(found.shape[1]):
-            assert np.flatnonzero(found[:, unit]).tolist() == list(range(unit * jump, unit * jump + expected))
+        graph = depgraph.trace(model.eval(), (image(n),))
+        units = graph.outputs["output"].count
+        assert units == 1 + (n - expected) // jump
+        for unit in range(units):
+            seen = depgraph.reads(graph, ("output", unit))
+            assert seen.intervals == [(unit * jump, unit * jump + expected)]
 
 
 @pytest.mark.parametrize(("layers", "sees", "n"), [(10, 1024, 1050), (10, 1024, 700), (6, 64, 100)])
@@ -139,10 +142,14 @@ def test_vgg(height, sees):
 def test_vgg_in_two_dimensions():
     graph = traced("vgg", 224, image(224, 224), features=1, width=1)
     assert graph.outputs["output"].positions == (2, 3)
-    # The unit in the middle of 7 × 7 sees 212 × 212 pixels, from (6, 6) on.
-    cross = [(r, 112) for r in range(224)] + [(112, c) for c in range(224)]
-    seen = reached(graph, ("x", cross), ("output", (3, 3)))[:, 0]
-    assert np.flatnonzero(seen[:224]).tolist() == np.flatnonzero(seen[224:]).tolist() == list(range(6, 218))
-    corners = [(6, 6), (6, 217), (217, 6), (217, 217), (5, 6), (6, 5), (218, 217), (217, 218)]
-    seen = reached(graph, ("x", corners), ("output", (3, 3)))[:, 0]
-    assert seen.tolist() == [True] * 4 + [False] * 4
+    # The unit in the middle of 7 × 7 sees 212 × 212 pixels, from (6, 6) on; those nearer to a corner see less of it.
+    seen = depgraph.reads(graph, ("output", (3, 3)))
+    assert seen.box == ((6, 218), (6, 218))
+    assert len(seen) == 212**2
+    for where, box in (((0, 0), (0, 122)), ((1, 1), (0, 154)), ((-1, -1), (102, 224))):
+        seen = depgraph.reads(graph, ("output", where))
+        assert seen.box == (box, box)
+        assert len(seen) == (box[1] - box[0]) ** 2
+    reaches = depgraph.feeds(graph, ("x", (0, 0)))
+    assert reaches.box == ((0, 3), (0, 3))
+    assert len(reaches) == 9

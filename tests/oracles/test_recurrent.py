@@ -1,5 +1,7 @@
 """Recurrent layers: work, critical path, path lengths, width."""
 
+from math import comb
+
 import numpy as np
 import pytest
 import torch
@@ -33,6 +35,7 @@ def test_one_layer(kind, op, n):
     lengths = depgraph.path_lengths(graph)
     assert np.array_equal(lengths, np.where(distance(n) >= 0, distance(n) + 1, -1))
     assert (lengths < 0).sum() == n * (n - 1) // 2
+    assert np.array_equal(depgraph.count_paths(graph), lengths > 0)
     path = depgraph.shortest_path(graph, (0, 0), ("output", n - 1))
     assert [node.op for node in path.nodes] == [op] * n  # n - 1 state transitions between them: 99 of 100
     assert depgraph.bottleneck(graph).size == n
@@ -51,6 +54,9 @@ def test_stacked(kind, n, layers):
     assert found.average == n * layers / (n + layers - 1)
     lengths = depgraph.path_lengths(graph)
     assert np.array_equal(lengths, np.where(distance(n) >= 0, distance(n) + layers, -1))
+    # Up a layer at any of the steps on the way.
+    ways = [[comb(d + layers - 1, layers - 1) if d >= 0 else 0 for d in row] for row in distance(n).tolist()]
+    assert np.array_equal(depgraph.count_paths(graph), ways)
     if (n, layers) == (8, 4):
         assert (found.work, found.span, round(found.average, 3)) == (32, 11, 2.909)
         assert found.level_widths == [1, 2, 3, 4, 4, 4, 4, 4, 3, 2, 1]

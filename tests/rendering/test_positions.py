@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from depgraph import DependencyGraph, from_networkx, render
+from tests.metrics.synthetic import nothing
 from tests.rendering import traced
 from tests.rendering.dot import Dot, parse
 
@@ -176,4 +177,4 @@ def test_coordinates_are_kept_in_the_svg(tmp_path: Path) -> None:
 
 
 def test_empty_graph() -> None:
-    assert drawn(from_networkx(nx.DiGraph())).nodes == {}
+    assert drawn(nothing()).nodes == {}

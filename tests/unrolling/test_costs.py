@@ -368,6 +368,15 @@ def test_to_networkx_carries_flops():
     assert back.costs("flops").tolist() == graph.costs("flops").tolist()
 
 
+def test_a_saved_graph_keeps_its_flops(tmp_path):
+    graph = depgraph.trace(nn.LSTM(8, 5, num_layers=2, batch_first=True).eval(), (X,))
+    depgraph.save(graph, tmp_path / "graph.json")
+    back = depgraph.load(tmp_path / "graph.json")
+    assert depgraph.critical_path(back, "flops").length == depgraph.critical_path(graph, "flops").length
+    with pytest.raises(GraphError, match="The node 6 has no attribute 'bytes'"):
+        back.costs("bytes")
+
+
 def test_unknown_costs():
     graph = depgraph.trace(nn.Linear(8, 5), (X,))
     with pytest.raises(GraphError, match=r"There are no costs 'ops'. The costs are: 'flops', 'bytes'"):

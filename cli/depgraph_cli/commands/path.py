@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +12,9 @@ from depgraph_cli.options import Request, TakesPositions, json_option, model_com
 
 if TYPE_CHECKING:
     from depgraph import Terminal
+
+_DIGITS = 15
+"""Counts with more digits are rounded for a person."""
 
 
 @click.command(cls=TakesPositions)
@@ -29,7 +34,7 @@ def path(
     weight: str,
     as_json: bool,
 ) -> None:
-    """Print the shortest path from input position I to output position J.
+    """Print the shortest path from input position I to output position J, and how many paths there are.
 
     I and J are integers, or one for each tracked axis, as in 3,4. They count from 0; negative ones from the end, so
     that -1 is the last.
@@ -44,18 +49,24 @@ def path(
         start = graph.inputs[source] if source is not None else graph.inputs.default()
         end = graph.outputs[target] if target is not None else graph.outputs.default()
         step("Shortest path")
-        found = depgraph.shortest_path(graph, (start.name, _index(i)), (end.name, _index(j)), weight)
+        ends = (start.name, _index(i)), (end.name, _index(j))
+        found = depgraph.shortest_path(graph, *ends, weight)
+        shortest = depgraph.count_paths(graph, *ends, shortest=True, weight=weight).item()
+        paths = depgraph.count_paths(graph, *ends).item()
     answer: dict[str, Any] = {
         "model": loaded.name,
         "source": {"name": start.name, "position": _indices(start, i)},
         "target": {"name": end.name, "position": _indices(end, j)},
         "length": plain(found.length),
         "nodes": nodes(found.nodes),
+        "shortest_paths": shortest,
+        "paths": paths,
         "weight": weight,
     }
     if as_json:
         import json
 
+        sys.set_int_max_str_digits(0)  # counts may have more digits than Python writes unless told to
         click.echo(json.dumps(answer, allow_nan=False))
     else:
         _tell(answer)
@@ -74,6 +85,20 @@ def _indices(terminal: Terminal, indices: tuple[int, ...]) -> list[int]:
     return found[::-1]
 
 
+def _how_many(shortest: int, paths: int) -> str:
+    if paths == 1:
+        return "The only path."
+    which = "The only shortest path" if shortest == 1 else f"One of {_count(shortest)} shortest paths"
+    return f"{which}, of {_count(paths)} paths in all."
+
+
+def _count(number: int) -> str:
+    """Return a number in full or, where it has too many digits to be read, about how large it is."""
+    if number < 10**_DIGITS:
+        return f"{number:,}"
+    return f"about {Decimal(number):.1e}"
+
+
 def _tell(answer: dict[str, Any]) -> None:
     from depgraph_cli.reporting.tables import amount, cell, console, print_line, print_table
 
@@ -88,6 +113,7 @@ def _tell(answer: dict[str, Any]) -> None:
     length = cell(amount(answer["length"], answer["weight"]))
     unit = "" if answer["weight"] == "seconds" else f"{answer['weight']} "
     print_line(out, f"{start} → {end}: {length} {unit}on the shortest path", "bold")
+    print_line(out, _how_many(answer["shortest_paths"], answer["paths"]))
     if answer["nodes"]:
         rows = [
             (step, f"{node['op']}[{', '.join(map(str, node['position']))}]", node["source"], node["module"])

@@ -43,10 +43,10 @@ def verify(request: Request, draws: int, limit: int, as_json: bool) -> None:
     code 1 says that an output depends on an input to which the graph has no path; exit code 2 that the graph could not
     be checked.
     """
-    from depgraph_cli.session import STEPS, traced
+    from depgraph_cli.session import STEPS, traced_model
 
     with progress(STEPS) as step:
-        loaded, graph = traced(request, step)
+        loaded, graph = traced_model(request, step)
     verdict = _measured(graph, loaded, draws, limit)
     if not verdict.compared:
         raise Failure(_unchecked(graph, verdict))

@@ -1,4 +1,4 @@
-"""Loading a TARGET: the model, in the mode asked for, and the inputs to run it on."""
+"""Loading a model: in the mode asked for, with the inputs to run it on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from depgraph import LoadError
 from depgraph_cli.loading.files import import_module, run_file, shown, told
 from depgraph_cli.loading.inputs import Inputs, check_fit, from_file, from_specs, shown_signature, signature
 from depgraph_cli.loading.model import find_model
-from depgraph_cli.loading.target import parse
+from depgraph_cli.loading.target import Target
 from depgraph_cli.options import Request
 
 if TYPE_CHECKING:
@@ -50,8 +50,13 @@ class Loaded:
         """What the model is, in a word or two."""
         return type(self.module).__name__ if self.program is None else "exported program"
 
+    @property
+    def tracking(self) -> str:
+        """How the tracked axes came about: ``"inferred"`` or ``"given"``."""
+        return "inferred" if self.positions is None else "given"
 
-def load(request: Request) -> Loaded:
+
+def load_model(request: Request, target: Target) -> Loaded:
     """Return the model that a request is about.
 
     Raises
@@ -62,7 +67,6 @@ def load(request: Request) -> Loaded:
     import torch
 
     torch.manual_seed(0)  # The same inputs every time, where a file draws them at random.
-    target = parse(request.target)
     where = shown(target.file) if target.file else target.module
     positions, offered = None, None
     if target.exported:

@@ -1,4 +1,4 @@
-"""What a TARGET says: a model file, an importable module or an exported program, and a name in it."""
+"""What a TARGET says: a model file, an importable module, an exported program or a graph, and a name in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from pathlib import Path
 from depgraph import LoadError
 
 _PICKLES = {".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"}
-_FORMS = "TARGET is file.py, file.py:attr, package.module:attr or file.pt2"
+_FORMS = "TARGET is file.py, file.py:attr, package.module:attr, file.pt2, file.onnx or graph.json"
+_WHOLE = {
+    ".pt2": "An exported program is one model",
+    ".onnx": "An ONNX file is one model",
+    ".json": "A saved graph is one",
+}
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,11 @@ class Target:
         """Whether it is an exported program."""
         return self.file is not None and self.file.suffix.lower() == ".pt2"
 
+    @property
+    def holds_graph(self) -> bool:
+        """Whether it is a graph rather than a model: there is nothing in it to run."""
+        return self.file is not None and self.file.suffix.lower() in (".onnx", ".json")
+
 
 def parse(text: str) -> Target:
     """Return what a TARGET says.
@@ -32,7 +42,7 @@ def parse(text: str) -> Target:
     Raises
     ------
     LoadError
-        Where it has none of the four forms, the file does not exist, or it is a pickle.
+        Where it has none of these forms, the file does not exist, or it is a pickle.
     """
     head, colon, attribute = text.rpartition(":")
     if not (colon and _is_dotted(attribute)):
@@ -47,16 +57,16 @@ def parse(text: str) -> Target:
             f"`model.load_state_dict(torch.load({file.name!r}, weights_only=True))` if the weights matter, and "
             "`example_inputs`; then analyse mymodel.py."
         )
-    if suffix in (".py", ".pt2"):
+    if suffix == ".py" or suffix in _WHOLE:
         if not file.exists():
             raise LoadError(f"There is no file {head}.")
         if not file.is_file():
             raise LoadError(f"{head} is a folder, not a file.")
-        if suffix == ".pt2" and attribute:
-            raise LoadError(f"An exported program is one model: give {head} without :{attribute}.")
+        if suffix in _WHOLE and attribute:
+            raise LoadError(f"{_WHOLE[suffix]}: give {head} without :{attribute}.")
         return Target(text, file, "", attribute)
     if file.exists():
-        what = "a folder" if file.is_dir() else "neither a .py nor a .pt2 file"
+        what = "a folder" if file.is_dir() else "no .py, .pt2, .onnx or .json file"
         raise LoadError(f"{head} is {what}. {_FORMS}.")
     if attribute and _is_dotted(head):
         return Target(text, None, head, attribute)

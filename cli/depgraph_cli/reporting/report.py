@@ -19,10 +19,10 @@ _LISTED = 12
 """Rows in a list before it is cut short."""
 
 
-def report(summary: dict[str, Any], graph: DependencyGraph, kind: str, inferred: bool) -> None:
+def report(summary: dict[str, Any], graph: DependencyGraph, kind: str, tracking: str) -> None:
     """Print the numbers of `summarise`, and what else the graph knows."""
     out = console()
-    _head(out, summary, graph, kind, inferred)
+    _head(out, summary, graph, kind, tracking)
     _totals(out, summary)
     _paths(out, summary)
     _bottleneck(out, summary)
@@ -30,11 +30,16 @@ def report(summary: dict[str, Any], graph: DependencyGraph, kind: str, inferred:
     _remarks(out, graph)
 
 
-def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, kind: str, inferred: bool) -> None:
+def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, kind: str, tracking: str) -> None:
     print_line(out, title(summary["model"], kind, graph.mode), "bold")
     tracked = [f"{axes(t['positions'])} of {name}" for name, t in summary["inputs"].items() if t["positions"]]
     if tracked:
-        print_line(out, f"Tracked: {', '.join(tracked)}" + (" (inferred; --positions overrides)" if inferred else ""))
+        print_line(
+            out,
+            f"Tracked: {', '.join(tracked)}" + (" (inferred; --positions overrides)" if tracking == "inferred" else ""),
+        )
+    elif tracking == "fixed":
+        print_line(out, "Tracked: no axis of any input.")
     else:
         print_line(out, "Tracked: no axis of any input; --positions names some, as in --positions x=1.")
     out.print()
@@ -59,12 +64,15 @@ def _totals(out: Console, summary: dict[str, Any]) -> None:
         ("width", parallelism["width"], "nodes that could run at the same moment"),
     ]
     if not parallelism["width_is_exact"]:
-        rows[-1] = ("width, at least", *rows[-1][1:])
+        most = f"nodes could run at the same moment, and at most {parallelism['width_upper']:,}"
+        rows[-1] = ("width, at least", parallelism["width"], most)
     print_heading(out, "Graph")
     print_table(out, ("", "", ""), rows)
 
 
 def _paths(out: Console, summary: dict[str, Any]) -> None:
+    if not summary["paths"]:
+        return
     weight = summary["weight"]
     unit = _UNITS.get(weight, weight)
     print_heading(out, f"Path lengths: {unit} on the shortest path, over all pairs of positions")
@@ -78,6 +86,8 @@ def _paths(out: Console, summary: dict[str, Any]) -> None:
 
 def _bottleneck(out: Console, summary: dict[str, Any]) -> None:
     cut = summary["bottleneck"]
+    if cut["source"] is None:
+        return
     print_heading(out, "Bottleneck")
     if not cut["size"]:
         print_line(out, f"Nothing passes from {cut['source']} to {cut['target']}.")

@@ -14,14 +14,14 @@ STEPS = 4
 """Steps of work that `summarise` announces."""
 
 
-def summarise(name: str, graph: DependencyGraph, weight: str, step: Step) -> dict[str, Any]:
+def summarise(name: str, graph: DependencyGraph, weight: str, exact_width: str, step: Step) -> dict[str, Any]:
     """Return every metric of a graph, in the shape that is written as JSON."""
     import depgraph
 
     step("Critical path")
     longest = depgraph.critical_path(graph, weight)
     step("Parallelism")
-    parallelism = depgraph.parallelism(graph, weight)
+    parallelism = depgraph.parallelism(graph, weight, exact_width)
     step("Path lengths")
     paths = [_paths(graph, s.name, t.name, weight) for s in tracked(graph) for t in graph.outputs.values()]
     step("Bottleneck")
@@ -37,6 +37,7 @@ def summarise(name: str, graph: DependencyGraph, weight: str, step: Step) -> dic
             "average": float(parallelism.average),
             "width": int(parallelism.width),
             "width_is_exact": bool(parallelism.width_is_exact),
+            "width_upper": int(parallelism.width_upper),
             "level_widths": [int(width) for width in parallelism.level_widths],
         },
         "bottleneck": _bottleneck(graph),
@@ -75,23 +76,23 @@ def _terminals(terminals: Mapping[str, Terminal]) -> dict[str, Any]:
 def _paths(graph: DependencyGraph, source: str, target: str, weight: str) -> dict[str, Any]:
     import depgraph
 
-    lengths = depgraph.path_lengths(graph, source, target, weight)
-    reached = lengths[lengths >= 0]
-    some = reached.size > 0
+    found = depgraph.path_statistics(graph, source, target, weight)
     return {
         "source": source,
         "target": target,
-        "max": plain(reached.max()) if some else None,
-        "mean": float(reached.mean()) if some else None,
-        "min": plain(reached.min()) if some else None,
-        "pairs": int(lengths.size),
-        "unreachable": int(lengths.size - reached.size),
+        "max": None if found.maximum is None else plain(found.maximum),
+        "mean": found.mean,
+        "min": None if found.minimum is None else plain(found.minimum),
+        "pairs": found.pairs,
+        "unreachable": found.unreachable,
     }
 
 
 def _bottleneck(graph: DependencyGraph) -> dict[str, Any]:
     import depgraph
 
+    if not (graph.inputs and graph.outputs):
+        return {"source": None, "target": None, "size": 0, "nodes": []}
     source, target = graph.inputs.default().name, graph.outputs.default().name
     cut = depgraph.bottleneck(graph, source, target)
     return {"source": source, "target": target, "size": int(cut.size), "nodes": nodes(cut.nodes)}

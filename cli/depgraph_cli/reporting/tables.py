@@ -86,8 +86,8 @@ def amount(number: float | None, weight: str) -> Any:
 
 
 def size(shape: Sequence[int]) -> str:
-    """Return a shape as it is read aloud: ``1×100×32``."""
-    return "×".join(map(str, shape)) or "scalar"
+    """Return a shape as it is read aloud: ``1×100×32``; a size that is open is a question mark."""
+    return "×".join("?" if n < 0 else str(n) for n in shape) or "scalar"
 
 
 def axes(positions: Sequence[int]) -> str:

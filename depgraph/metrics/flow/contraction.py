@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray
-from depgraph.metrics.flow.quotient import induced, quotient, reader_counts
+from depgraph.metrics.flow.quotient import ends, induced, quotient, reader_counts, readers, single_reads
 
-#: Rounds of drawing together end when one of them removes less than this share of the nodes.
-_WORTHWHILE = 0.02
+#: Nodes are drawn together if that removes at least this share of them, and rounds end when they remove less.
+_WORTHWHILE = 0.05
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ class Supply:
         How much enters, and how much may leave, at each node.
     passed : int
         How much has been accounted for already.
+    steps : tuple of (nodes before,) int64
+        How the graph came to be, step by step: where each node went, or one of the two numbers after the last node,
+        for nodes left out because nothing enters there and because nothing leaves.
     """
 
     dag: Dag
@@ -34,29 +37,53 @@ class Supply:
     fed: IntArray
     drained: IntArray
     passed: int = 0
+    steps: tuple[IntArray, ...] = ()
 
-    def only(self, keep: BoolArray) -> Supply:
-        """Leave out the nodes that are not kept."""
+    def only(self, keep: BoolArray, enters: BoolArray | None = None) -> Supply:
+        """Leave out the nodes that are not kept: because nothing enters there, or else because nothing leaves."""
         if keep.all():
             return self
-        return Supply(induced(self.dag, keep), self.origin[keep], self.fed[keep], self.drained[keep], self.passed)
+        left = int(keep.sum())
+        nothing_enters = np.zeros(len(keep), np.bool_) if enters is None else ~enters
+        step = np.where(keep, np.cumsum(keep) - 1, np.where(nothing_enters, left, left + 1))
+        return Supply(
+            induced(self.dag, keep),
+            self.origin[keep],
+            self.fed[keep],
+            self.drained[keep],
+            self.passed,
+            (*self.steps, step),
+        )
 
-    def joined(self, target: IntArray) -> Supply:
-        """Draw each node together with the node at the end of the way that leads from target to target."""
-        representative = _ends(target)
-        kept = representative == np.arange(self.dag.nodes)
-        if kept.all():
+    def joined(self, moves: BoolArray, target: IntArray) -> Supply:
+        """Draw each node that moves together with the node where the targets lead, if they are many."""
+        moving = np.flatnonzero(moves)
+        if len(moving) <= _WORTHWHILE * len(moves):
             return self
-        group = (np.cumsum(kept) - 1)[representative]
-        fed, drained = np.zeros((2, int(kept.sum())), np.int64)
-        np.add.at(fed, group, self.fed)
-        np.add.at(drained, group, self.drained)
-        return Supply(quotient(self.dag, representative), self.origin[kept], fed, drained, self.passed)
+        representative, kept = ends(moves, target), ~moves
+        step = (np.cumsum(kept) - 1)[representative]
+        fed, drained = self.fed[kept], self.drained[kept]
+        np.add.at(fed, step[moving], self.fed[moving])
+        np.add.at(drained, step[moving], self.drained[moving])
+        smaller = quotient(self.dag, representative)
+        return Supply(smaller, self.origin[kept], fed, drained, self.passed, (*self.steps, step))
 
     def settled(self) -> Supply:
         """Let what enters at a node leave at that same node as far as it can, if nodes let any amount through."""
         both = np.minimum(self.fed, self.drained)
-        return Supply(self.dag, self.origin, self.fed - both, self.drained - both, self.passed + int(both.sum()))
+        return replace(self, fed=self.fed - both, drained=self.drained - both, passed=self.passed + int(both.sum()))
+
+    def lifted(self, near: BoolArray) -> BoolArray:
+        """Return on which side of a cut each node of the graph before all steps lies, given the sides of those left.
+
+        A cut that no edge leads across from the near side to the far one is paid for by what is fed on the far side
+        and drained on the near side. Nodes drawn together lie on one side, which costs what it cost before. A node
+        that nothing enters lies on the far side and one that nothing leaves on the near side: no edge forbids that,
+        and it costs nothing.
+        """
+        for step in reversed(self.steps):
+            near = np.append(near, [False, True])[step]
+        return near
 
 
 def contract(supply: Supply, *, unlimited: bool) -> Supply:
@@ -80,31 +107,17 @@ def contract(supply: Supply, *, unlimited: bool) -> Supply:
     """
     while supply.dag.nodes:
         before = supply.dag.nodes
-        nodes = np.arange(before)
-        sizes = supply.dag.reads.sizes
-        single = (sizes == 1) & (supply.fed == 0)
-        target = nodes.copy()
-        target[single] = supply.dag.reads.starts[supply.dag.reads.indptr[:-1][single]]
-        supply = supply.joined(target)
+        single, read = single_reads(supply.dag)
+        supply = supply.joined(single & (supply.fed == 0), read)
 
-        nodes = np.arange(supply.dag.nodes)
-        single = (reader_counts(supply.dag) == 1) & (supply.drained == 0)
-        supply = supply.joined(np.where(single, reader_counts(supply.dag, nodes), nodes))
+        number, sole = readers(supply.dag)
+        supply = supply.joined((number == 1) & (supply.drained == 0), sole)
 
         if unlimited:
             supply = supply.settled()
-        enters = (supply.dag.reads.sizes > 0) | (supply.fed > 0)
+        enters = (supply.dag.reads.counts > 0) | (supply.fed > 0)
         leaves = (reader_counts(supply.dag) > 0) | (supply.drained > 0)
-        supply = supply.only(enters & leaves)
+        supply = supply.only(enters & leaves, enters)
         if supply.dag.nodes > (1 - _WORTHWHILE) * before:
             break
     return supply
-
-
-def _ends(target: IntArray) -> IntArray:
-    """Return where one gets by following the targets as far as they lead, in jumps that double in length."""
-    while True:
-        further = target[target]
-        if np.array_equal(further, target):
-            return target
-        target = further

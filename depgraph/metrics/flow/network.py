@@ -24,6 +24,11 @@ class Arcs:
     tail: IntArray
     head: IntArray
 
+    @property
+    def size(self) -> int:
+        """Vertices and edges."""
+        return self.vertices + len(self.tail)
+
 
 def run_arcs(dag: Dag) -> Arcs:
     """Return arcs from what is read to what reads it, near-linear in the number of runs.
@@ -67,8 +72,8 @@ def run_arcs(dag: Dag) -> Arcs:
     return Arcs(dag.nodes + len(inner) + len(keys), np.concatenate(tails), np.concatenate(heads))
 
 
-def flow_through(supply: Supply, capacity: int | None) -> tuple[int, BoolArray]:
-    """Return the largest flow, and which nodes a cut of that size goes through.
+def flow_through(supply: Supply, capacity: int | None, arcs: Arcs | None = None) -> tuple[int, BoolArray]:
+    """Return the largest flow, and a cut of that size.
 
     Parameters
     ----------
@@ -76,16 +81,19 @@ def flow_through(supply: Supply, capacity: int | None) -> tuple[int, BoolArray]:
         With at least one node. What is fed and drained is counted on top of ``passed``.
     capacity : int or None
         How much each node lets through, None for any amount.
+    arcs : Arcs, optional
+        What `run_arcs` returns for this graph, if it is there already.
 
     Returns
     -------
     flow : int
     cut : (nodes,) bool array
-        The nodes between what can still be reached from where something is fed and what cannot: Menger's cut of that
-        size where the capacity is 1.
+        Where nodes let any amount through: those that can still be reached from where something is fed, the near side
+        of the cut. Else the nodes between what can be reached and what cannot: Menger's cut of that size where the
+        capacity is 1.
     """
     dag, nodes = supply.dag, supply.dag.nodes
-    arcs = run_arcs(dag)
+    arcs = arcs or run_arcs(dag)
     # Vertices: the nodes as they give, auxiliary ones, the nodes as they take (if they have a capacity), two ends.
     entrance = arcs.vertices + np.arange(nodes) if capacity is not None else np.arange(nodes)
     source = arcs.vertices + (nodes if capacity is not None else 0)
@@ -108,12 +116,12 @@ def flow_through(supply: Supply, capacity: int | None) -> tuple[int, BoolArray]:
     limits.indices, limits.indptr = limits.indices.astype(np.int32), limits.indptr.astype(np.int32)
     result = maximum_flow(limits, source, sink)
     flow = int(result.flow_value)
-    if capacity is None:
-        return flow, np.zeros(nodes, np.bool_)
     left = csr_array(limits - result.flow)
     left.data = np.maximum(left.data, 0)
     left.eliminate_zeros()
     reached = np.zeros(sink + 1, np.bool_)
     reached[breadth_first_order(left, source, return_predecessors=False)] = True
+    if capacity is None:
+        return flow, reached[:nodes]
     cut: BoolArray = reached[entrance] & ~reached[:nodes]
     return flow, cut

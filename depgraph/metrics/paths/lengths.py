@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,17 +10,14 @@ import numpy.typing as npt
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.graph import DependencyGraph, Node, check_graph
-from depgraph.dag.levels import longest_path
-from depgraph.dag.runs import BoolArray, IntArray, Runs
-from depgraph.metrics.paths.reading import Table
+from depgraph.dag.levels import depths, longest_path
+from depgraph.dag.nodes import Nodes
+from depgraph.dag.runs import IntArray
+from depgraph.metrics.paths.joins import Table
+from depgraph.metrics.paths.passage import Passage
 from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
-from depgraph.metrics.select import Selection, endpoint, select
-from depgraph.metrics.weights import Weight, node_weights, total
-
-#: Tables alive at the same time stay below this many bytes, and one of usual size fits into a processor's cache.
-_MEMORY, _CACHE = 1 << 29, 1 << 20
-#: Sources are taken at least this many at a time, if memory allows: each pass over the blocks costs time by itself.
-_FEWEST_COLUMNS = 256
+from depgraph.metrics.select import Selection, endpoint
+from depgraph.metrics.weights import Weight, node_weights
 
 
 class Path(NamedTuple):
@@ -30,12 +27,12 @@ class Path(NamedTuple):
     ----------
     length : int or float
         Operations executed, or their summed weight; -1 where there is no path.
-    nodes : list of Node
+    nodes : sequence of Node
         The nodes executed, in order; inputs are left out.
     """
 
     length: int | float
-    nodes: list[Node]
+    nodes: Sequence[Node]
 
 
 def path_lengths(
@@ -80,28 +77,39 @@ def path_lengths(
            [-1, -1,  1]])
     """
     check_graph(graph)
-    start, start_positions = select(graph.inputs, source)
-    end, end_positions = select(graph.outputs, target)
-    sources, gathered = start.nodes.take(start_positions).starts, end.nodes.take(end_positions)
-    sweep, weights = _sweep_to(graph, gathered, weight)
-    result = np.full((len(sources), len(gathered)), -1, weights.dtype)
-    wanted = sweep.between(_blocks(sweep.dag, sources), np.array([sweep.blocks - 1]))
-    if not result.size or not wanted[-1]:
-        return result
-    dtype, missing = _number_type(sweep.dag, weights, wanted)
-    columns = _columns(sweep, wanted, dtype.itemsize)
-    for first in range(0, len(sources), columns):
-        part = slice(first, first + columns)
-
-        def write(block: int, value: Value, part: slice = part) -> None:
-            if block == sweep.blocks - 1:
-                lengths = np.ascontiguousarray(value.table.T)
-                result[part] = lengths
-                result[part] += value.offset
-                np.putmask(result[part], lengths >= missing - value.offset, -1)
-
-        sweep.run(weights, missing, _starts(sweep.dag, sources[part], dtype, missing), write, wanted)
+    weights = node_weights(graph, weight)
+    passage = Passage.between(graph, source, target, exact=weights.dtype.kind == "i")
+    result = np.full(passage.shape, -1, weights.dtype)
+    for part, write in length_parts(passage, weights):
+        write(result[part])
     return result
+
+
+def length_parts(passage: Passage, weights: Table) -> Iterator[tuple[slice, Callable[[Table], None]]]:
+    """Find the lengths of the shortest paths for a few sources at a time; nothing is found where there is no path.
+
+    Yields
+    ------
+    part : slice
+        The sources.
+    write : callable
+        Writes the lengths into a (sources, targets) array; -1 where there is no path.
+    """
+    if not passage.exists:
+        return
+    weights = passage.with_targets(weights)
+    dtype, missing = _number_type(passage, weights)
+    for part in passage.parts(dtype.itemsize):
+        start = _starts(passage, passage.sources[part], dtype, missing)
+        value = passage.arrive(passage.sweep, weights, missing, start)
+
+        def write(out: Table, value: Value = value) -> None:
+            lengths = np.ascontiguousarray(value.table.T)
+            out[...] = lengths
+            out += value.offset
+            np.putmask(out, lengths >= missing - value.offset, -1)
+
+        yield part, write
 
 
 def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, weight: Weight = "ops") -> Path:
@@ -140,18 +148,19 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     check_graph(graph)
     start_terminal, start = endpoint(graph.inputs, source)
     end_terminal, end = endpoint(graph.outputs, target)
-    first = start_terminal.nodes.row(start)
-    sweep, weights = _sweep_to(graph, end_terminal.nodes.take(np.array([end])), weight)
-    dag = sweep.dag
-    wanted = sweep.between(_blocks(dag, first), np.array([sweep.blocks - 1]))
-    if not wanted[-1]:
+    weights = node_weights(graph, weight)
+    gathered = end_terminal.nodes.take(np.array([end]))
+    passage = Passage(graph, start_terminal.nodes.row(start), gathered, exact=weights.dtype.kind == "i")
+    if not passage.exists:
         return Path(-1, [])
-    dtype, missing = _number_type(dag, weights, wanted)
-    lengths = np.full(dag.nodes, missing, weights.dtype)
-    sweep.run(weights, missing, _starts(dag, first, dtype, missing, flat=True), _keep(dag, lengths), wanted)
+    weights = passage.with_targets(weights)
+    dtype, missing = _number_type(passage, weights)
+    lengths = np.full(len(weights), missing, weights.dtype)
+    starts = _starts(passage, passage.sources, dtype, missing, flat=True)
+    passage.sweep.run(weights, missing, starts, _keep(passage.sweep, lengths), passage.wanted)
     if lengths[-1] >= missing:
         return Path(-1, [])
-    return Path(lengths[-1].item(), [graph.node(number) for number in _walk_back(dag, lengths)])
+    return Path(lengths[-1].item(), Nodes(graph, _walk_back(with_readers(graph.dag, gathered), lengths)))
 
 
 def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
@@ -178,76 +187,53 @@ def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
     (3, ['a', 'b', 'y'])
     """
     weights = node_weights(graph, weight)
-    numbers = longest_path(graph.dag, weights)
-    return Path(total(weights[numbers]), [graph.node(number) for number in numbers.tolist()])
+    depth = depths(graph.dag, weights)
+    return Path(depth.max(initial=0).item(), Nodes(graph, lambda: longest_path(graph.dag, depth)))
 
 
-def _sweep_to(graph: DependencyGraph, target: Runs, weight: Weight) -> tuple[Sweep, Table]:
-    """Return the graph with one more node of weight 0 for each target position, in a last block, and the weights."""
-    weights = node_weights(graph, weight)
-    return Sweep(with_readers(graph.dag, target)), np.append(weights, np.zeros(len(target), weights.dtype))
-
-
-def _blocks(dag: Dag, nodes: IntArray) -> IntArray:
-    return np.unique(dag.block_of[nodes])
-
-
-def _number_type(dag: Dag, weights: Table, wanted: BoolArray) -> tuple[np.dtype[Any], Any]:
+def _number_type(passage: Passage, weights: Table) -> tuple[np.dtype[Any], Any]:
     """Return the smallest type that holds all lengths, and the number that stands for "no path" in it.
 
-    A path has at most one node of each block. What no path leads to also has weights added: at most twice the bound.
+    A path has at most one node of each block, and all nodes of a chain; and it is no longer than the longest one. What
+    no path leads to also has weights added: at most twice the bound.
     """
     if weights.dtype.kind == "f":
         return weights.dtype, np.inf
-    bound = int(np.maximum.reduceat(weights, dag.blocks[:-1])[wanted].sum())
+    first, chained = passage.stretches.bounds[:-1], passage.stretches.chained
+    most = np.where(chained, np.add.reduceat(weights, first), np.maximum.reduceat(weights, first))
+    bound = int(most[passage.wanted].sum())
+    if 2 * bound + 1 > np.iinfo(np.int16).max:
+        bound = int(depths(passage.dag, weights[: passage.dag.nodes]).max())
     for dtype in (np.int16, np.int32):
         if 2 * bound + 1 <= np.iinfo(dtype).max:
             return np.dtype(dtype), bound + 1
     return np.dtype(np.int64), bound + 1
 
 
-def _columns(sweep: Sweep, wanted: BoolArray, itemsize: int) -> int:
-    """Return how many sources to take at a time."""
-    sizes = np.where(wanted, np.diff(sweep.dag.blocks), 0)
-    last = sweep.last_readers(wanted)
-    freed = np.zeros(sweep.blocks + 1, np.int64)
-    np.add.at(freed, np.where(last < 0, np.arange(sweep.blocks), last) + 1, sizes)
-    alive = int((np.cumsum(sizes) - np.cumsum(freed)[:-1]).max())
-    runs = int(np.where(wanted, np.diff(sweep.run_bounds), 0).max())
-    within_memory = _MEMORY // (itemsize * (alive + 2 * runs))
-    within_cache = _CACHE * int(wanted.sum()) // (itemsize * int(sizes.sum()))
-    return max(1, min(within_memory, max(within_cache, _FEWEST_COLUMNS)))
-
-
 def _starts(
-    dag: Dag, sources: IntArray, dtype: np.dtype[Any], missing: Any, flat: bool = False
+    passage: Passage, sources: IntArray, dtype: np.dtype[Any], missing: Any, flat: bool = False
 ) -> Callable[[int], Table | None]:
-    """Return the tables of the input blocks: 0 from a source to itself, no path from it to other inputs."""
-    blocks = dag.block_of[sources]
-    inputs = int(np.searchsorted(dag.blocks, dag.inputs))
+    """Return the tables of the stretches of inputs: 0 from a source to itself, no path from it to other inputs."""
 
-    def start(block: int) -> Table | None:
-        if block >= inputs:
-            return None
-        low, high = int(dag.blocks[block]), int(dag.blocks[block + 1])
-        table = np.full((high - low, len(sources)), missing, dtype)
-        here = np.flatnonzero(blocks == block)
-        table[sources[here] - low, here] = 0
-        return table[:, 0] if flat else table
+    def blank(rows: int) -> Table:
+        return np.full(rows if flat else (rows, len(sources)), missing, dtype)
 
-    return start
+    def mark(table: Table, rows: IntArray, columns: IntArray) -> None:
+        table[rows if flat else (rows, columns)] = 0
+
+    return passage.starts(sources, blank, mark)
 
 
-def _keep(dag: Dag, lengths: Table) -> Callable[[int, Value], None]:
-    bounds = dag.blocks.tolist()
+def _keep(sweep: Sweep, lengths: Table) -> Callable[[int, Value], None]:
+    bounds = sweep.bounds
 
-    def keep(block: int, value: Value) -> None:
-        np.add(value.table, value.offset, out=lengths[bounds[block] : bounds[block + 1]], dtype=lengths.dtype)
+    def keep(stretch: int, value: Value) -> None:
+        np.add(value.table, value.offset, out=lengths[bounds[stretch] : bounds[stretch + 1]], dtype=lengths.dtype)
 
     return keep
 
 
-def _walk_back(dag: Dag, lengths: Table) -> list[int]:
+def _walk_back(dag: Dag, lengths: Table) -> IntArray:
     """Return the nodes on the way to the last node, at each of them going back to the nearest node that it reads."""
     numbers: list[int] = []
     node = dag.nodes - 1
@@ -255,4 +241,4 @@ def _walk_back(dag: Dag, lengths: Table) -> list[int]:
         numbers.append(node)
         read = dag.reads.row(node)
         node = int(read[np.argmin(lengths[read])])
-    return numbers[:0:-1]
+    return np.array(numbers[:0:-1], np.int64)

@@ -1,4 +1,4 @@
-"""Carry values through a graph, a block at a time, from what is read to what reads."""
+"""Carry values through a graph, a stretch at a time, from what is read to what reads."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ import numpy as np
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, Runs, offsets
-from depgraph.metrics.paths.reading import Selector, Table, segments, selector
+from depgraph.dag.stretches import Stretches
+from depgraph.metrics.paths.joins import MINIMUM, Join, SmallestSum, Table
+from depgraph.metrics.paths.reading import Selector, running, segments, selector
 
 #: Nodes whose numbers of runs differ are treated alike, the last run repeated, up to this many runs.
 _PADDED = 8
 
 
 class Value(NamedTuple):
-    """The values of a block: ``table + offset``. Blocks that read one other block in order share its table."""
+    """The values of a stretch: ``table``, its lengths plus ``offset``.
+
+    Stretches that read one other block in order share its table.
+    """
 
     table: Table
     offset: Any
@@ -27,7 +32,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """One run of every node of a block, all of them in the block ``read``."""
+    """One run of every node of a stretch, all of them in the stretch ``read``."""
 
     read: int
     select: Selector
@@ -35,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Pile:
-    """All runs of a block, whichever blocks they are in: ``groups`` holds (block read, selector, rows of the pile).
+    """All runs of a stretch, wherever they are: ``groups`` holds (stretch read, selector, rows of the pile).
 
     The rows of the pile that belong to node i are ``starts[i] … starts[i] + counts[i] - 1``.
     """
@@ -51,44 +56,64 @@ class Sweep:
 
     Parameters
     ----------
-    dag : Dag
+    stretches : Stretches
+        With chains only where all weights are integers: a chain adds them up in another order.
+    join : Join or SmallestSum, optional
+        What a node makes of the values that it reads: their minimum by default.
+
+    Attributes
+    ----------
+    bounds : list of int
+        Boundaries of the stretches.
+    count : int
+        Number of stretches.
     """
 
-    def __init__(self, dag: Dag) -> None:
-        self.dag = dag
-        self.bounds: list[int] = dag.blocks.tolist()
-        self.blocks = len(self.bounds) - 1
-        self.run_bounds: list[int] = dag.reads.indptr[dag.blocks].tolist()
-        self._run_block = dag.block_of[dag.reads.starts] if dag.runs else np.zeros(0, np.int64)
+    def __init__(self, stretches: Stretches, join: Join | SmallestSum = MINIMUM) -> None:
+        self.stretches, self.join = stretches, join
+        self.bounds: list[int] = stretches.bounds.tolist()
+        self.count = len(self.bounds) - 1
+        self._run_bounds: list[int] = stretches.reads.indptr[stretches.bounds].tolist()
+        self._read = self.stretch_of(stretches.reads.starts)
         self._plans: dict[int, list[Column] | Pile] = {}
 
+    def stretch_of(self, nodes: IntArray) -> IntArray:
+        """Return the stretch of each of some nodes."""
+        return np.searchsorted(self.stretches.bounds, nodes, side="right") - 1
+
+    @property
+    def run_counts(self) -> IntArray:
+        """Number of runs that each stretch reads."""
+        return np.diff(self._run_bounds)
+
     @cached_property
-    def read_blocks(self) -> Runs:
-        """Row b: the blocks that block b reads."""
-        key = np.repeat(np.arange(self.blocks), np.diff(self.run_bounds)) * self.blocks + self._run_block
+    def reads(self) -> Runs:
+        """Row s: the stretches that stretch s reads, other than itself."""
+        count = max(self.count, 1)
+        key = np.repeat(np.arange(self.count), self.run_counts) * count + self._read
         if len(key):
             key = np.unique(key[np.append(True, key[1:] != key[:-1])])
-        return Runs.from_sorted(key // max(self.blocks, 1), key % max(self.blocks, 1), self.blocks)
+        return Runs.from_sorted(key // count, key % count, self.count)
 
     def between(self, sources: IntArray, targets: IntArray) -> BoolArray:
-        """Return, for each block, whether it may lie on a path from one of some blocks to one of some others."""
-        _, edge_read = self.read_blocks.elements()
-        cuts = offsets(self.read_blocks.sizes).tolist()
-        after, before = np.zeros(self.blocks, bool), np.zeros(self.blocks, bool)
+        """Return, for each stretch, whether it may lie on a path from one of some stretches to one of some others."""
+        _, edge_read = self.reads.elements()
+        cuts = offsets(self.reads.sizes).tolist()
+        after, before = np.zeros(self.count, bool), np.zeros(self.count, bool)
         after[sources], before[targets] = True, True
-        for block in range(self.blocks):
-            low, high = cuts[block], cuts[block + 1]
-            if high > low and not after[block]:
-                after[block] = after[edge_read[low:high]].any()
-        for block in range(self.blocks - 1, -1, -1):
-            if before[block]:
-                before[edge_read[cuts[block] : cuts[block + 1]]] = True
+        for stretch in range(self.count):
+            low, high = cuts[stretch], cuts[stretch + 1]
+            if high > low and not after[stretch]:
+                after[stretch] = after[edge_read[low:high]].any()
+        for stretch in range(self.count - 1, -1, -1):
+            if before[stretch]:
+                before[edge_read[cuts[stretch] : cuts[stretch + 1]]] = True
         return after & before
 
     def last_readers(self, wanted: BoolArray) -> IntArray:
-        """Return, for each block, the last wanted block that reads it, -1 where there is none."""
-        reader, read = self.read_blocks.elements()
-        result = np.full(self.blocks, -1)
+        """Return, for each stretch, the last wanted stretch that reads it, -1 where there is none."""
+        reader, read = self.reads.elements()
+        result = np.full(self.count, -1)
         keep = wanted[reader]
         result[read[keep]] = reader[keep]  # readers ascend, so the last one stays
         return result
@@ -101,7 +126,7 @@ class Sweep:
         visit: Callable[[int, Value], None],
         wanted: BoolArray | None = None,
     ) -> None:
-        """Compute the minimum over what each node reads plus the node's weight, for all nodes, block by block.
+        """Join what each node reads and add the node's weight to its lengths, for all nodes, stretch by stretch.
 
         Parameters
         ----------
@@ -109,55 +134,59 @@ class Sweep:
         empty : number
             The value of a node that reads nothing that has a value.
         start : callable
-            Block to its table if it is given, None if it is to be computed.
+            Stretch to its table if it is given, None if it is to be computed.
         visit : callable
-            Called with each block and its value. A table may be shared and must not be changed.
-        wanted : (blocks,) bool array, optional
-            Leave out the other blocks, and forget values after their last reader.
+            Called with each stretch and its value. A table may be shared and must not be changed.
+        wanted : (stretches,) bool array, optional
+            Leave out the others, and forget values after their last reader.
         """
         exact = weights.dtype.kind == "i"
         values: dict[int, Value] = {}
-        dropped: list[list[int]] = [[] for _ in range(self.blocks + 1)]
+        dropped: list[list[int]] = [[] for _ in range(self.count + 1)]
         if wanted is not None:
-            for block, last in enumerate(self.last_readers(wanted).tolist()):
-                dropped[last if last >= 0 else block].append(block)
+            for stretch, last in enumerate(self.last_readers(wanted).tolist()):
+                dropped[last if last >= 0 else stretch].append(stretch)
         columns: tuple[int, ...] = ()
-        for block in range(self.blocks):
-            if wanted is not None and not wanted[block]:
+        dtype = weights.dtype
+        chained = self.stretches.chained.tolist()
+        for stretch in range(self.count):
+            if wanted is not None and not wanted[stretch]:
                 continue
-            given = start(block)
+            given = start(stretch)
             if given is not None:
-                columns, value = given.shape[1:], Value(given, 0, False)
+                columns, dtype, value = given.shape[1:], given.dtype, Value(given, 0, False)
             else:
-                low, high = self.bounds[block], self.bounds[block + 1]
-                found = self._read(self._plan(block), values, empty)
+                low, high = self.bounds[stretch], self.bounds[stretch + 1]
+                found = self._gather(self._plan(stretch), values, empty)
                 if found is None:
-                    found = Value(np.broadcast_to(weights.dtype.type(empty), (high - low, *columns)), 0, False)
-                value = _add(found, weights[low:high], exact)
-            values[block] = value
-            visit(block, value)
-            for old in dropped[block]:
+                    found = Value(np.empty((high - low, *columns), dtype), 0, True)
+                    self.join.fill(found.table, empty)
+                add = _along if chained[stretch] else _add
+                value = add(found, weights[low:high], exact, self.join)
+            values[stretch] = value
+            visit(stretch, value)
+            for old in dropped[stretch]:
                 values.pop(old, None)
 
-    def _plan(self, block: int) -> list[Column] | Pile:
-        plan = self._plans.get(block)
+    def _plan(self, stretch: int) -> list[Column] | Pile:
+        plan = self._plans.get(stretch)
         if plan is None:
-            plan = self._plans[block] = self._make_plan(block)
+            plan = self._plans[stretch] = self._make_plan(stretch)
         return plan
 
-    def _make_plan(self, block: int) -> list[Column] | Pile:
-        low, high = self.run_bounds[block], self.run_bounds[block + 1]
+    def _make_plan(self, stretch: int) -> list[Column] | Pile:
+        low, high = self._run_bounds[stretch], self._run_bounds[stretch + 1]
         if low == high:
             return []
-        reads, nodes = self.dag.reads, self.bounds[block + 1] - self.bounds[block]
-        starts, stops, read = reads.starts[low:high], reads.stops[low:high], self._run_block[low:high]
+        reads, nodes = self.stretches.reads, self.bounds[stretch + 1] - self.bounds[stretch]
+        starts, stops, read = reads.starts[low:high], reads.stops[low:high], self._read[low:high]
         if nodes == 1:
             if len(read) <= _PADDED:
                 return [self._column(int(b), starts[i : i + 1], stops[i : i + 1]) for i, b in enumerate(read)]
             return self._make_pile(starts, stops, read, np.array([high - low]))
-        counts = np.diff(reads.indptr[self.bounds[block] : self.bounds[block + 1] + 1])
+        counts = np.diff(reads.indptr[self.bounds[stretch] : self.bounds[stretch + 1] + 1])
         most, fewest = int(counts.max()), int(counts.min())
-        if most == fewest or (fewest > 0 and most <= _PADDED):
+        if most == fewest or (fewest > 0 and most <= _PADDED and self.join.idempotent):
             which = offsets(counts)[:-1, None] + np.minimum(np.arange(most), counts[:, None] - 1)
             read_grid = read[which]
             if (read_grid == read_grid[0]).all():
@@ -176,12 +205,12 @@ class Sweep:
 
     def _column(self, read: int, starts: IntArray, stops: IntArray) -> Column:
         low = self.bounds[read]
-        return Column(read, selector(starts - low, stops - low, self.bounds[read + 1] - low))
+        return Column(read, selector(starts - low, stops - low, self.bounds[read + 1] - low, self.join))
 
-    def _read(self, plan: list[Column] | Pile, values: dict[int, Value], empty: Any) -> Value | None:
-        """Return what the nodes of a block get from what they read, None where nothing they read has a value."""
+    def _gather(self, plan: list[Column] | Pile, values: dict[int, Value], empty: Any) -> Value | None:
+        """Return what the nodes of a stretch get from what they read, None where nothing they read has a value."""
         if isinstance(plan, Pile):
-            return _read_pile(plan, values, empty)
+            return _read_pile(plan, values, empty, self.join)
         result: Value | None = None
         for column in plan:
             value = values.get(column.read)
@@ -189,22 +218,19 @@ class Sweep:
                 continue
             table, fresh = column.select(value.table)
             found = Value(table, value.offset, fresh)
-            result = found if result is None else _combine(result, found)
+            result = found if result is None else _combine(result, found, self.join)
+        if result is not None and result.fresh:
+            self.join.settle(result.table)
         return result
 
 
 def with_readers(dag: Dag, rows: Runs) -> Dag:
     """Return the graph with one more node for each row, in a last block: the node reads what is in the row."""
-    added = rows.split_at(dag.blocks[1:])
-    reads = Runs(
-        np.append(dag.reads.indptr, dag.runs + added.indptr[1:]),
-        np.append(dag.reads.starts, added.starts),
-        np.append(dag.reads.stops, added.stops),
-    )
+    reads = dag.reads.followed_by(rows.split_at(dag.blocks[1:]))
     return Dag(dag.inputs, reads, np.unique(np.append(dag.blocks, dag.nodes + len(rows))))
 
 
-def _read_pile(plan: Pile, values: dict[int, Value], empty: Any) -> Value | None:
+def _read_pile(plan: Pile, values: dict[int, Value], empty: Any, join: Join | SmallestSum) -> Value | None:
     parts = [(values[read], select, rows) for read, select, rows in plan.groups if read in values]
     if not parts:
         return None
@@ -212,36 +238,55 @@ def _read_pile(plan: Pile, values: dict[int, Value], empty: Any) -> Value | None
     base = min(value.offset for value, _, _ in parts)
     pile = np.empty((plan.rows, *first.shape[1:]), first.dtype)
     if sum(len(rows) for _, _, rows in parts) < plan.rows:
-        pile[:] = empty - base
+        join.fill(pile, empty - base)
     for value, select, rows in parts:
         found = select(value.table)[0]
-        pile[rows] = found + (value.offset - base) if value.offset != base else found
+        pile[rows] = join.shift(found, value.offset - base) if value.offset != base else found
     live = plan.counts > 0
     if live.all():
-        return Value(segments(pile, plan.starts, plan.counts), base, True)
-    result = np.full((len(live), *first.shape[1:]), empty - base, first.dtype)
-    result[live] = segments(pile, plan.starts[live], plan.counts[live])
+        result = segments(pile, plan.starts, plan.counts, join)
+    else:
+        result = np.empty((len(live), *first.shape[1:]), first.dtype)
+        join.fill(result, empty - base)
+        result[live] = segments(pile, plan.starts[live], plan.counts[live], join)
+    join.settle(result)
     return Value(result, base, True)
 
 
-def _combine(one: Value, other: Value) -> Value:
-    if one.table is other.table:
+def _combine(one: Value, other: Value, join: Join | SmallestSum) -> Value:
+    if one.table is other.table and (join.idempotent or one.offset != other.offset):
         return one if one.offset <= other.offset else other
     if one.offset > other.offset:
         one, other = other, one
     table, fresh = other.table, other.fresh
     if other.offset != one.offset:
-        table, fresh = np.add(table, other.offset - one.offset, out=table if fresh else None), True
+        table, fresh = join.shift(table, other.offset - one.offset, out=table if fresh else None), True
     out = one.table if one.fresh else table if fresh else None
-    return Value(np.minimum(one.table, table, out=out), one.offset, True)
+    return Value(join(one.table, table, out=out), one.offset, True)
 
 
-def _add(value: Value, weights: Table, exact: bool) -> Value:
+def _add(value: Value, weights: Table, exact: bool, join: Join | SmallestSum) -> Value:
     """Add each node's weight: to the offset if they are all the same, which leaves the table alone."""
     first = weights[0]
     if exact and (weights == first).all():
         return value._replace(offset=value.offset + int(first), fresh=False)
     if not weights.any():
         return value._replace(fresh=False)
-    column = weights.astype(value.table.dtype, copy=False).reshape(-1, *(1,) * (value.table.ndim - 1))
-    return Value(value.table + column, value.offset, False)
+    column = weights.reshape(-1, *(1,) * (value.table.ndim - 1))
+    return Value(join.shift(value.table, column), value.offset, False)
+
+
+def _along(value: Value, weights: Table, _: bool, join: Join | SmallestSum) -> Value:
+    """Go along a chain: each node joins what it reads elsewhere and the node before, and adds its weight.
+
+    Where no path leads to, the value only grows, as everywhere.
+    """
+    if not weights.any():
+        table = running(value.table, join)
+        join.settle(table)
+        return Value(table, value.offset, False)
+    total = np.cumsum(weights, dtype=np.int64).reshape(-1, *(1,) * (value.table.ndim - 1))
+    before = total - weights.reshape(total.shape)
+    table = running(join.shift(value.table, -before, out=value.table if value.fresh else None), join)
+    join.settle(table)
+    return Value(join.shift(table, total, out=table), value.offset, False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from depgraph.dag.graph import DependencyGraph, check_graph
-from depgraph.dag.levels import depths, longest_path
-from depgraph.metrics.flow.width import width
-from depgraph.metrics.weights import Weight, node_weights, total
+from depgraph.dag.levels import depths
+from depgraph.metrics.flow.width import Effort, bounds, check_effort
+from depgraph.metrics.weights import Weight, node_weights
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Parallelism:
         The size of the largest antichain: the most nodes that could ever run at the same moment.
     width_is_exact : bool
         Whether that is the largest; else it is the largest that was found.
+    width_upper : int
+        What the width is at most: the number of chains of the smallest cover found. Equal to it where it is exact.
     level_widths : list of int
         Nodes at each depth, from 1 on: how many run at each step when every node runs as early as it can.
     """
@@ -37,10 +39,11 @@ class Parallelism:
     average: float
     width: int
     width_is_exact: bool
+    width_upper: int
     level_widths: list[int]
 
 
-def parallelism(graph: DependencyGraph, weight: Weight = "ops") -> Parallelism:
+def parallelism(graph: DependencyGraph, weight: Weight = "ops", exact_width: Effort = "auto") -> Parallelism:
     """Return how much of the work could run side by side.
 
     On p workers any schedule that leaves none idle without need takes from max(T₁ / p, T∞) to (T₁ − T∞) / p + T∞
@@ -51,10 +54,17 @@ def parallelism(graph: DependencyGraph, weight: Weight = "ops") -> Parallelism:
     graph : DependencyGraph
     weight : str or callable, optional
         What a node costs; see `node_weights`. It decides work, span and average. Width and level widths count nodes.
+    exact_width : {"auto", "never", "always"}, optional
+        How much to spend on the exact width; see `width`, which also returns the nodes.
 
     Returns
     -------
     Parallelism
+
+    Raises
+    ------
+    GraphError
+        Where a weight is negative or no number, or ``exact_width`` is something else.
 
     References
     ----------
@@ -73,17 +83,19 @@ def parallelism(graph: DependencyGraph, weight: Weight = "ops") -> Parallelism:
     (6, 4, 1.5, 2, [1, 2, 2, 1])
     """
     check_graph(graph)
+    check_effort(exact_width)
     dag = graph.dag
     weights = node_weights(graph, weight)
     steps = depths(dag)
-    work = total(weights)
-    span = int(steps.max(initial=0)) if weight == "ops" else total(weights[longest_path(dag, weights)])
-    size, exact = width(dag, steps)
+    span = (steps if weight == "ops" else depths(dag, weights)).max(initial=0).item()
+    work = weights.sum().item()
+    antichain, upper = bounds(dag, steps, exact_width)
     return Parallelism(
         work,
         span,
         work / span if span else 0.0,
-        size,
-        exact,
+        len(antichain),
+        len(antichain) == upper,
+        upper,
         np.bincount(steps[dag.inputs :])[1:].tolist() if dag.nodes > dag.inputs else [],
     )

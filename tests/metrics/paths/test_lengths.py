@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 import depgraph
 from depgraph.dag.graph import DependencyGraph, Node
 from depgraph.errors import GraphError, PositionError
-from depgraph.metrics.paths import lengths as paths
+from depgraph.metrics.paths import passage
 from depgraph.metrics.paths.lengths import critical_path, path_lengths, shortest_path
+from depgraph.metrics.paths.passage import Passage
 from tests.metrics.strategies import as_networkx, graphs
-from tests.metrics.synthetic import eager_attention, recurrent, transformer
+from tests.metrics.synthetic import eager_attention, nothing, recurrent, transformer
 
 
 def expected_lengths(graph: DependencyGraph, cost: dict[int, float]) -> np.ndarray:
@@ -136,10 +137,10 @@ def test_sources_are_taken_in_parts_where_memory_is_short(
     graph: DependencyGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = path_lengths(graph)
-    monkeypatch.setattr(paths, "_MEMORY", 4000)
+    monkeypatch.setattr(passage, "_MEMORY", 4000)
     taken = []
-    starts = paths._starts
-    monkeypatch.setattr(paths, "_starts", lambda dag, part, *rest: taken.append(len(part)) or starts(dag, part, *rest))
+    starts = Passage.starts
+    monkeypatch.setattr(Passage, "starts", lambda way, part, *rest: taken.append(len(part)) or starts(way, part, *rest))
     assert np.array_equal(path_lengths(graph), whole)
     assert len(taken) > 1
     assert sum(taken) == len(whole)
@@ -195,7 +196,7 @@ def test_no_path_at_all() -> None:
 
 
 def test_graphs_without_work() -> None:
-    assert critical_path(depgraph.from_networkx(nx.DiGraph())) == (0, [])
+    assert critical_path(nothing()) == (0, [])
     graph = depgraph.from_networkx(nx.empty_graph(2, create_using=nx.DiGraph), sources=[0, 1], targets=[1])
     assert critical_path(graph) == (0, [])
     assert path_lengths(graph).tolist() == [[-1], [0]]

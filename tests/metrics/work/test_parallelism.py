@@ -1,52 +1,27 @@
 from __future__ import annotations
 
 import networkx as nx
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import depgraph
 from depgraph.dag.graph import DependencyGraph
-from depgraph.dag.levels import depths
-from depgraph.metrics.flow import width as width_module
-from depgraph.metrics.flow.width import largest_found, width
 from depgraph.metrics.work.parallelism import Parallelism, parallelism
-from tests.metrics.strategies import as_networkx, graphs
+from tests.metrics.antichains import executed_part, expected_width, largest_antichain
+from tests.metrics.strategies import graphs
 from tests.metrics.synthetic import eager_attention, recurrent, transformer
 
 
-def executed_part(graph: DependencyGraph) -> nx.DiGraph:
-    return nx.DiGraph(as_networkx(graph).subgraph(range(graph.dag.inputs, graph.dag.nodes)))
-
-
-def expected_width(dag: nx.DiGraph) -> int:
-    """Return the nodes less a maximum matching in the transitive closure: a least number of chains."""
-    closure = nx.transitive_closure_dag(dag)
-    pairs = nx.Graph()
-    left = [("gives", v) for v in closure]
-    pairs.add_nodes_from(left)
-    pairs.add_edges_from((("gives", u), ("takes", v)) for u, v in closure.edges)
-    return len(dag) - len(nx.bipartite.hopcroft_karp_matching(pairs, left)) // 2
-
-
-def largest_antichain(dag: nx.DiGraph) -> int:
-    return max(map(len, nx.antichains(dag)), default=0)
-
-
 @given(graphs())
-def test_width_is_that_of_the_transitive_closure(graph: DependencyGraph) -> None:
-    found = parallelism(graph)
-    assert found.width_is_exact
-    assert found.width == expected_width(executed_part(graph))
+@settings(max_examples=40)
+def test_width_is_what_width_finds(graph: DependencyGraph) -> None:
+    for exact in ("never", "auto", "always"):
+        found, alone = parallelism(graph, exact_width=exact), depgraph.width(graph, exact)
+        assert (found.width, found.width_is_exact, found.width_upper) == (alone.size, alone.is_exact, alone.upper)
 
 
-@given(graphs(blocks=3, width=4))
-def test_width_is_the_size_of_the_largest_antichain(graph: DependencyGraph) -> None:
-    assert parallelism(graph).width == largest_antichain(executed_part(graph))
-
-
-@given(st.integers(0, 9), st.floats(0, 1), st.randoms())
+@given(st.integers(1, 9), st.floats(0, 1), st.randoms())
 def test_width_of_any_dag(count: int, density: float, random) -> None:
     dag = nx.DiGraph()
     dag.add_nodes_from(range(count))
@@ -70,23 +45,6 @@ def test_work_span_and_levels(graph: DependencyGraph, data: st.DataObject) -> No
     assert weighted.work == sum(cost.values())
     assert weighted.span == depgraph.critical_path(graph, weight=lambda node: cost[node.id]).length
     assert (weighted.width, weighted.level_widths) == (found.width, found.level_widths)
-
-
-@given(graphs())
-@settings(max_examples=40)
-def test_antichains_found_are_no_larger_than_the_width(graph: DependencyGraph) -> None:
-    dag = graph.dag
-    depth = depths(dag)
-    found = largest_found(dag, depth)
-    assert max(np.bincount(depth[dag.inputs :], minlength=1)) <= found <= width(dag, depth)[0]
-
-
-def test_very_large_graphs_get_a_lower_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(width_module, "_LARGEST", 500)
-    found = parallelism(eager_attention(2, 12))
-    assert (found.width, found.width_is_exact) == (12 * 12 + 12, False)
-    small = parallelism(eager_attention(2, 3))
-    assert (small.width, small.width_is_exact) == (3 * 3 + 3, True)
 
 
 @pytest.mark.parametrize("tokens", [3, 12, 60])
@@ -132,10 +90,10 @@ def test_the_operation_graph_shows_branches() -> None:
 @pytest.mark.parametrize("nodes", [0, 3])
 def test_graphs_without_work(nodes: int) -> None:
     graph = depgraph.from_networkx(nx.empty_graph(nodes, create_using=nx.DiGraph), sources=range(nodes))
-    assert parallelism(graph) == Parallelism(0, 0, 0.0, 0, True, [])
-    assert parallelism(graph, weight=lambda node: 1.5) == Parallelism(0, 0, 0.0, 0, True, [])
+    assert parallelism(graph) == Parallelism(0, 0, 0.0, 0, True, 0, [])
+    assert parallelism(graph, weight=lambda node: 1.5) == Parallelism(0, 0, 0.0, 0, True, 0, [])
 
 
 def test_weights_of_nothing() -> None:
     graph = depgraph.from_networkx(nx.path_graph(3, create_using=nx.DiGraph))
-    assert parallelism(graph, weight="contractions") == Parallelism(0, 0, 0.0, 1, True, [1, 1, 1])
+    assert parallelism(graph, weight="contractions") == Parallelism(0, 0, 0.0, 1, True, 1, [1, 1, 1])

@@ -1,0 +1,72 @@
+"""depgraph against its peers on the same graphs: longest paths, and the lengths of all shortest paths."""
+
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import depgraph
+from benchmarks.apart import Outcome, apart, timed
+from benchmarks.graphs import CASES, Case
+from benchmarks.peers import PEERS, Task
+
+#: A peer may take this many seconds in all, its own graph included; distances are begun for so many of them.
+_LIMIT, _PATIENCE = 100.0, 5.0
+_GIGABYTES = 14.0
+
+
+@dataclass
+class Row:
+    """One measure of one graph: what depgraph took, and each peer."""
+
+    case: str
+    graph: depgraph.DependencyGraph
+    ours: Outcome
+    peers: dict[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long the fastest peer takes; None where none has an answer."""
+        seconds = [outcome.seconds for outcome in self.peers.values() if not outcome.reason]
+        return min(seconds) / self.ours.seconds if seconds else None
+
+
+def compare(cases: tuple[Case, ...] = CASES) -> Iterator[tuple[str, Row]]:
+    """Yield (measure, row) for each graph; every answer is checked against ours.
+
+    Raises
+    ------
+    AssertionError
+        Where an answer differs.
+    """
+    for case in cases:
+        graph = case.build()
+        sources = middle_out(graph.inputs.default().count)
+        task = Task(graph, graph.inputs.default().nodes.starts[sources], _PATIENCE)
+        length = depgraph.critical_path(graph).length
+        row = Row(
+            case.name, graph, apart(lambda: timed(lambda: depgraph.critical_path(graph).length), _LIMIT, _GIGABYTES)
+        )
+        for peer in PEERS:
+            outcome = row.peers[peer.name] = apart(lambda: peer.longest(task), _LIMIT, _GIGABYTES)
+            assert outcome.reason or outcome.answer == length, (case.name, peer.name, outcome.answer, length)
+        yield "longest", row
+        lengths = depgraph.path_lengths(graph)
+        row = Row(
+            case.name, graph, apart(lambda: (timed(lambda: depgraph.path_lengths(graph))[0], None), _LIMIT, _GIGABYTES)
+        )
+        for peer in PEERS:
+            outcome = row.peers[peer.name] = apart(lambda: peer.distances(task), _LIMIT, _GIGABYTES)
+            if not outcome.reason:
+                expected = lengths[sources[: len(outcome.answer)]]
+                assert np.array_equal(outcome.answer, expected), (case.name, peer.name)
+        yield "distances", row
+        del graph, task, lengths, row
+        gc.collect()
+
+
+def middle_out(count: int) -> np.ndarray:
+    """Return 0 … count - 1 from the middle outwards, so that the first few stand for all."""
+    numbers = np.arange(count)
+    return numbers[np.argsort(np.abs(2 * numbers - count + 1), kind="stable")]
