@@ -1,8 +1,10 @@
 """depgraph against its peers on the same graphs: longest paths, and the lengths of all shortest paths."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -45,25 +47,36 @@ def compare(cases: tuple[Case, ...] = CASES) -> Iterator[tuple[str, Row]]:
         sources = middle_out(graph.inputs.default().count)
         task = Task(graph, graph.inputs.default().nodes.starts[sources], _PATIENCE)
         length = depgraph.critical_path(graph).length
-        row = Row(
-            case.name, graph, apart(lambda: timed(lambda: depgraph.critical_path(graph).length), _LIMIT, _GIGABYTES)
-        )
+        row = Row(case.name, graph, limited(partial(timed, partial(longest, graph))))
         for peer in PEERS:
-            outcome = row.peers[peer.name] = apart(lambda: peer.longest(task), _LIMIT, _GIGABYTES)
+            outcome = row.peers[peer.name] = limited(partial(peer.longest, task))
             assert outcome.reason or outcome.answer == length, (case.name, peer.name, outcome.answer, length)
         yield "longest", row
         lengths = depgraph.path_lengths(graph)
-        row = Row(
-            case.name, graph, apart(lambda: (timed(lambda: depgraph.path_lengths(graph))[0], None), _LIMIT, _GIGABYTES)
-        )
+        row = Row(case.name, graph, limited(partial(timed, partial(distances, graph))))
         for peer in PEERS:
-            outcome = row.peers[peer.name] = apart(lambda: peer.distances(task), _LIMIT, _GIGABYTES)
+            outcome = row.peers[peer.name] = limited(partial(peer.distances, task))
             if not outcome.reason:
                 expected = lengths[sources[: len(outcome.answer)]]
                 assert np.array_equal(outcome.answer, expected), (case.name, peer.name)
         yield "distances", row
         del graph, task, lengths, row
         gc.collect()
+
+
+def longest(graph: depgraph.DependencyGraph) -> int:
+    """Return the length of a longest path."""
+    return depgraph.critical_path(graph).length
+
+
+def distances(graph: depgraph.DependencyGraph) -> None:
+    """Find the lengths of all shortest paths; the table is not passed on from one process to another."""
+    depgraph.path_lengths(graph)
+
+
+def limited(measurement: Callable[[], tuple[float, Any]]) -> Outcome:
+    """Run a measurement apart, within the limits that hold for all."""
+    return apart(measurement, _LIMIT, _GIGABYTES)
 
 
 def middle_out(count: int) -> np.ndarray:

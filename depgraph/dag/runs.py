@@ -167,6 +167,18 @@ def in_order_of_first(first: IntArray, inverse: IntArray) -> IntArray:
     return rank[inverse]
 
 
+def stack(parts: list[Runs]) -> Runs:
+    """Return the rows of several lists of sets, one list after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    none = [np.zeros(0, np.int64)]
+    return Runs(
+        offsets(np.concatenate([part.counts for part in parts] or none)),
+        np.concatenate([part.starts for part in parts] or none),
+        np.concatenate([part.stops for part in parts] or none),
+    )
+
+
 def union(parts: list[Runs]) -> Runs:
     """Return the row-wise union of several lists of sets of the same length; runs that only touch stay apart."""
     parts = [part for part in parts if len(part.starts)] or parts[:1]

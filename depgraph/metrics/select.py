@@ -13,6 +13,8 @@ from depgraph.errors import PositionError
 
 #: None for the default, a name, or a name and a position or several.
 Selection = Hashable | tuple[Hashable, Any] | None
+#: One of those, or a list of them.
+Selections = Selection | list[Selection]
 
 
 def select(terminals: Terminals, selection: Selection) -> tuple[Terminal, IntArray]:
@@ -59,6 +61,27 @@ def _by_key(terminals: Terminals, key: Hashable) -> Terminal:
         if not isinstance(key, (int, np.integer)) or isinstance(key, bool) or not terminals:
             raise
         raise PositionError(f"{error} A position goes with a name, like ({next(iter(terminals))!r}, {key}).") from None
+
+
+def select_several(terminals: Terminals, selection: Selections) -> list[tuple[Terminal, IntArray]]:
+    """Return the inputs or outputs that are meant, each once, and the ascending numbers of their positions.
+
+    Parameters
+    ----------
+    terminals : Terminals
+    selection : None, key, (key, positions), or a list of those
+        As for `select`; a list stands for all that its members stand for.
+
+    Raises
+    ------
+    PositionError
+        Where a name or a position does not exist.
+    """
+    chosen: dict[str, list[IntArray]] = {}
+    for one in selection if isinstance(selection, list) else [selection]:
+        terminal, numbers = select(terminals, one)
+        chosen.setdefault(terminal.name, []).append(numbers)
+    return [(terminals[name], np.unique(np.concatenate(parts))) for name, parts in chosen.items()]
 
 
 def endpoint(terminals: Terminals, selection: Selection) -> tuple[Terminal, int]:

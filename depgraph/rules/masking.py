@@ -41,7 +41,9 @@ def far(value: Value) -> Tensor | None:
 
 def moderate(value: Value) -> bool:
     """Tell whether all that is known of a tensor, or of what was added to it, is of ordinary size."""
-    return value.known is None or bool((core(value.known).abs() < ORDINARY).all())
+    if value.known is None or value.known.dtype == torch.bool:
+        return True
+    return bool((core(value.known).abs() < ORDINARY).all())
 
 
 def of_any_size(value: Value, where: Tensor | None = None, first: int = 0) -> Value:

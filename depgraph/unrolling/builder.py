@@ -12,7 +12,7 @@ from torch import Tensor
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.graph import Operation
-from depgraph.dag.runs import IntArray, Runs, offsets, union
+from depgraph.dag.runs import IntArray, Runs, offsets, stack, union
 from depgraph.rules.call import Read
 from depgraph.rules.values import FIRST, GENERIC, KNOWN
 from depgraph.unrolling.calls import Elements, Made, alike
@@ -157,14 +157,7 @@ class Builder:
 
     def finish(self) -> Dag:
         """Return all nodes made as one graph."""
-        counts = np.concatenate([reads.counts for reads in self._reads]) if self._reads else np.zeros(0, np.int64)
-        none = [np.zeros(0, np.int64)]
-        reads = Runs(
-            offsets(counts),
-            np.concatenate([reads.starts for reads in self._reads] or none),
-            np.concatenate([reads.stops for reads in self._reads] or none),
-        )
-        return Dag(self.inputs, reads, np.array(self._blocks, np.int64))
+        return Dag(self.inputs, stack(self._reads), np.array(self._blocks, np.int64))
 
     def _append(self, reads: Runs, sizes: Sequence[int]) -> None:
         self._reads.append(reads)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from depgraph.dag.runs import BoolArray, IntArray, Runs, in_order_of_first, offsets
+from depgraph.dag.runs import BoolArray, IntArray, Runs, in_order_of_first, offsets, stack
 from depgraph.rules.call import Read
 from depgraph.rules.values import FIRST, GENERIC
 
@@ -122,7 +122,7 @@ def rows(codes: Array, dead: Array | None, boundaries: IntArray) -> Footprint:
                 block[picked, last] - FIRST + 1,
             )
         )
-    sets = _stack(parts).split_at(boundaries)
+    sets = stack(parts).split_at(boundaries)
     generic_mask = generic.reshape(outer) if generic.any() else None
     return Footprint(sets.labels().reshape(outer), sets, generic_mask)
 
@@ -297,13 +297,3 @@ def _ascending(codes: Array, strictly: bool) -> bool:
     if strictly:
         return bool((left < right).all()) and bool((codes >= FIRST).all())
     return bool((left <= right).all())
-
-
-def _stack(parts: list[Runs]) -> Runs:
-    if len(parts) == 1:
-        return parts[0]
-    return Runs(
-        offsets(np.concatenate([part.counts for part in parts]) if parts else np.zeros(0, np.int64)),
-        np.concatenate([part.starts for part in parts]) if parts else np.zeros(0, np.int64),
-        np.concatenate([part.stops for part in parts]) if parts else np.zeros(0, np.int64),
-    )

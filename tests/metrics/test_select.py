@@ -1,13 +1,17 @@
 """Which positions are meant, and what is given in place of a graph or of positions."""
 
+from functools import partial
+
 import networkx as nx
 import numpy as np
 import pytest
 
 import depgraph
+from depgraph.dag.graph import Terminal, Terminals
 from depgraph.dag.interop import from_networkx
+from depgraph.dag.runs import Runs
 from depgraph.errors import GraphError, PositionError
-from depgraph.metrics.select import select
+from depgraph.metrics.select import select, select_several
 
 GRAPH = from_networkx(nx.DiGraph([("a", "c"), ("b", "c")]), ["a", "b"], ["c"])
 
@@ -27,6 +31,44 @@ GRAPH = from_networkx(nx.DiGraph([("a", "c"), ("b", "c")]), ["a", "b"], ["c"])
 )
 def test_forms(selection, numbers):
     assert select(GRAPH.inputs, selection)[1].tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("selection", "numbers"),
+    [
+        (None, {"x": [0, 1, 2]}),
+        ("y", {"y": [0, 1]}),
+        (("x", [2, 0, -1]), {"x": [0, 2]}),
+        (["y", ("x", 1)], {"y": [0, 1], "x": [1]}),
+        ([("x", 2), ("x", slice(2)), ("y", [])], {"x": [0, 1, 2], "y": []}),
+        ([("x", 2), (0, 2)], {"x": [2]}),
+        ([], {}),
+    ],
+)
+def test_several(selection, numbers):
+    terminals = Terminals("input", [terminal("x", 3), terminal("y", 2)], {0: "x"})
+    found = select_several(terminals, selection)
+    assert {terminal.name: numbers.tolist() for terminal, numbers in found} == numbers
+
+
+def terminal(name, count):
+    return Terminal(name, (count,), (0,), Runs.singletons(np.arange(count)))
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        (["input", "z"], "There is no input 'z'. The inputs are: input."),
+        ([("input", 2)], "input has positions 0 to 1; there is no position 2."),
+        ([["input"]], "An input is given as a name, or as (name, positions) like ('x', 0); got ['input']."),
+        ({"input"}, "An input is given as a name, or as (name, positions) like ('x', 0); got {'input'}."),
+    ],
+)
+@pytest.mark.parametrize("function", [depgraph.bottleneck, partial(depgraph.state, t=1)])
+def test_several_that_are_not_there(function, selection, message):
+    with pytest.raises(PositionError) as caught:
+        function(GRAPH, source=selection)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("selection", [["input", 0], {"input": 0}, ("input",), ("input", 0, 1)])

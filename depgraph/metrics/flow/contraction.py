@@ -24,12 +24,14 @@ class Supply:
     origin : (nodes,) int64
         The node that each node stands for in the graph that this one was made of.
     fed, drained : (nodes,) int64
-        How much enters, and how much may leave, at each node.
+        How much enters, and how much may leave, at each node; where nodes have a capacity, any amount if not 0.
     passed : int
         How much has been accounted for already.
     steps : tuple of (nodes before,) int64
         How the graph came to be, step by step: where each node went, or one of the two numbers after the last node,
         for nodes left out because nothing enters there and because nothing leaves.
+    capacity : (nodes,) int64 or None
+        How much each node lets through, None for any amount.
     """
 
     dag: Dag
@@ -38,6 +40,7 @@ class Supply:
     drained: IntArray
     passed: int = 0
     steps: tuple[IntArray, ...] = ()
+    capacity: IntArray | None = None
 
     def only(self, keep: BoolArray, enters: BoolArray | None = None) -> Supply:
         """Leave out the nodes that are not kept: because nothing enters there, or else because nothing leaves."""
@@ -53,10 +56,14 @@ class Supply:
             self.drained[keep],
             self.passed,
             (*self.steps, step),
+            None if self.capacity is None else self.capacity[keep],
         )
 
     def joined(self, moves: BoolArray, target: IntArray) -> Supply:
-        """Draw each node that moves together with the node where the targets lead, if they are many."""
+        """Draw each node that moves together with the node where the targets lead, if they are many.
+
+        Together they let through what the narrowest of them does, and stand for that one.
+        """
         moving = np.flatnonzero(moves)
         if len(moving) <= _WORTHWHILE * len(moves):
             return self
@@ -65,8 +72,15 @@ class Supply:
         fed, drained = self.fed[kept], self.drained[kept]
         np.add.at(fed, step[moving], self.fed[moving])
         np.add.at(drained, step[moving], self.drained[moving])
+        origin, capacity = self.origin[kept], None
+        if self.capacity is not None:
+            capacity = self.capacity[kept]
+            np.minimum.at(capacity, step[moving], self.capacity[moving])
+            least = capacity[step[moving]]
+            narrowest = moving[(self.capacity[moving] == least) & (self.capacity[representative[moving]] > least)]
+            origin[step[narrowest]] = self.origin[narrowest]
         smaller = quotient(self.dag, representative)
-        return Supply(smaller, self.origin[kept], fed, drained, self.passed, (*self.steps, step))
+        return Supply(smaller, origin, fed, drained, self.passed, (*self.steps, step), capacity)
 
     def settled(self) -> Supply:
         """Let what enters at a node leave at that same node as far as it can, if nodes let any amount through."""
@@ -86,34 +100,37 @@ class Supply:
         return near
 
 
-def contract(supply: Supply, *, unlimited: bool) -> Supply:
+def contract(supply: Supply) -> Supply:
     """Draw nodes together that make no difference to how much can flow.
 
     All that comes through a node that reads a single other one comes through that other one; all that comes through a
-    node that a single other one reads goes on through that other one. Neither can be what limits the flow, unless
-    something enters or leaves the graph there. So an attention layer on n positions, its n² scores included, shrinks
-    to n nodes.
+    node that a single other one reads goes on through that other one. Neither can be what limits the flow, unless it
+    is narrower than the other, or something enters or leaves the graph there; and where each is all that goes on from
+    or comes to the other, the narrower one limits both. So an attention layer on n positions, its n² scores included,
+    shrinks to n nodes.
 
     Parameters
     ----------
     supply : Supply
-    unlimited : bool
-        Whether nodes let any amount through, or all of them the same.
 
     Returns
     -------
     Supply
-        Of each group, the node stays through which all goes.
+        Of each group, the narrowest node stays through which all goes.
     """
     while supply.dag.nodes:
         before = supply.dag.nodes
+        if supply.capacity is not None and np.ptp(supply.capacity):
+            single, read = single_reads(supply.dag)
+            alone = (reader_counts(supply.dag)[read] == 1) & (supply.drained[read] == 0)
+            supply = supply.joined(single & (supply.fed == 0) & alone, read)
         single, read = single_reads(supply.dag)
-        supply = supply.joined(single & (supply.fed == 0), read)
+        supply = supply.joined(_wide(supply, single & (supply.fed == 0), read), read)
 
         number, sole = readers(supply.dag)
-        supply = supply.joined((number == 1) & (supply.drained == 0), sole)
+        supply = supply.joined(_wide(supply, (number == 1) & (supply.drained == 0), sole), sole)
 
-        if unlimited:
+        if supply.capacity is None:
             supply = supply.settled()
         enters = (supply.dag.reads.counts > 0) | (supply.fed > 0)
         leaves = (reader_counts(supply.dag) > 0) | (supply.drained > 0)
@@ -121,3 +138,15 @@ def contract(supply: Supply, *, unlimited: bool) -> Supply:
         if supply.dag.nodes > (1 - _WORTHWHILE) * before:
             break
     return supply
+
+
+def _wide(supply: Supply, moves: BoolArray, target: IntArray) -> BoolArray:
+    """Leave out what is narrower than its target, with its block: else runs would come apart into single nodes."""
+    if supply.capacity is None:
+        return moves
+    narrow = moves & (supply.capacity < supply.capacity[target])
+    if not narrow.any():
+        return moves
+    blocks = np.zeros(len(supply.dag.blocks) - 1, np.bool_)
+    blocks[supply.dag.block_of[narrow]] = True
+    return moves & ~blocks[supply.dag.block_of]

@@ -50,7 +50,7 @@ class Halves:
         """
         supply, flow, near = self.supply, 0, np.zeros(self.supply.dag.nodes, np.bool_)
         if supply.dag.nodes:
-            flow, near = flow_through(supply, None, arcs)
+            flow, near = flow_through(supply, arcs)
         near = supply.lifted(near)
         return self.chains - flow, near[self.gives] & ~near[self.takes]
 
@@ -90,5 +90,5 @@ def halved(dag: Dag, amount: IntArray) -> Halves:
     np.add.at(fed, gives[counted], amount[counted])
     np.add.at(drained, takes[counted], amount[counted])
     doubled = Dag(int(dag.inputs + before[dag.inputs]), Runs(indptr, starts, stops), bounds)
-    supply = contract(Supply(doubled, np.arange(size), fed, drained), unlimited=True)
+    supply = contract(Supply(doubled, np.arange(size), fed, drained))
     return Halves(supply, takes[counted], gives[counted], int(amount.sum()))

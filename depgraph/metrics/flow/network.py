@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+from scipy.sparse.csgraph import breadth_first_order
 
 from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, expand
+from depgraph.errors import GraphError
 from depgraph.metrics.flow.contraction import Supply
+from depgraph.metrics.flow.maximum import largest_flow
 
 #: Runs up to this length become an edge for each of their nodes.
 _SHORT = 2
@@ -72,15 +74,13 @@ def run_arcs(dag: Dag) -> Arcs:
     return Arcs(dag.nodes + len(inner) + len(keys), np.concatenate(tails), np.concatenate(heads))
 
 
-def flow_through(supply: Supply, capacity: int | None, arcs: Arcs | None = None) -> tuple[int, BoolArray]:
+def flow_through(supply: Supply, arcs: Arcs | None = None) -> tuple[int, BoolArray]:
     """Return the largest flow, and a cut of that size.
 
     Parameters
     ----------
     supply : Supply
         With at least one node. What is fed and drained is counted on top of ``passed``.
-    capacity : int or None
-        How much each node lets through, None for any amount.
     arcs : Arcs, optional
         What `run_arcs` returns for this graph, if it is there already.
 
@@ -89,39 +89,60 @@ def flow_through(supply: Supply, capacity: int | None, arcs: Arcs | None = None)
     flow : int
     cut : (nodes,) bool array
         Where nodes let any amount through: those that can still be reached from where something is fed, the near side
-        of the cut. Else the nodes between what can be reached and what cannot: Menger's cut of that size where the
-        capacity is 1.
+        of the cut. Else the nodes between what can be reached and what cannot, whose capacities add up to the flow.
+
+    Raises
+    ------
+    GraphError
+        Where the capacities are too large.
     """
     dag, nodes = supply.dag, supply.dag.nodes
     arcs = arcs or run_arcs(dag)
+    limited = supply.capacity is not None
     # Vertices: the nodes as they give, auxiliary ones, the nodes as they take (if they have a capacity), two ends.
-    entrance = arcs.vertices + np.arange(nodes) if capacity is not None else np.arange(nodes)
-    source = arcs.vertices + (nodes if capacity is not None else 0)
+    entrance = arcs.vertices + np.arange(nodes) if limited else np.arange(nodes)
+    source = arcs.vertices + (nodes if limited else 0)
     sink = source + 1
     fed, drained = np.flatnonzero(supply.fed), np.flatnonzero(supply.drained)
-    unlimited = nodes * capacity + 1 if capacity is not None else int(min(supply.fed.sum(), supply.drained.sum())) + 1
     into = np.where(arcs.head < nodes, entrance[np.minimum(arcs.head, nodes - 1)], arcs.head)
     tails = [arcs.tail, np.full(len(fed), source), drained]
     heads = [into, entrance[fed], np.full(len(drained), sink)]
-    sizes = [np.full(len(into), unlimited), supply.fed[fed], supply.drained[drained]]
-    if capacity is not None:  # then it alone limits what flows, so that a cut goes through nodes
-        sizes = [np.full(len(part), unlimited) for part in tails]
+    if supply.capacity is None:
+        bound = int(min(supply.fed.sum(), supply.drained.sum()))
+        sizes = [np.full(len(into), bound + 1), supply.fed[fed], supply.drained[drained]]
+    else:  # it alone limits what flows, so that a cut goes through nodes
+        capacity, bound = _in_units(supply.capacity, fed, drained)
         tails.append(entrance)
         heads.append(np.arange(nodes))
-        sizes.append(np.full(nodes, capacity))
-    shape = (sink + 1, sink + 1)
-    limits = csr_array(
-        coo_array((np.concatenate(sizes).astype(np.int32), (np.concatenate(tails), np.concatenate(heads))), shape=shape)
-    )
-    limits.indices, limits.indptr = limits.indices.astype(np.int32), limits.indptr.astype(np.int32)
-    result = maximum_flow(limits, source, sink)
-    flow = int(result.flow_value)
-    left = csr_array(limits - result.flow)
-    left.data = np.maximum(left.data, 0)
-    left.eliminate_zeros()
+        sizes = [*(np.full(len(part), bound + 1) for part in tails[:-1]), capacity]
+    edges = np.concatenate(sizes), (np.concatenate(tails), np.concatenate(heads))
+    limits = csr_array(coo_array(edges, shape=(sink + 1, sink + 1)))
+    flow, left = largest_flow(limits, source, sink, bound)
     reached = np.zeros(sink + 1, np.bool_)
     reached[breadth_first_order(left, source, return_predecessors=False)] = True
-    if capacity is None:
+    if supply.capacity is None:
         return flow, reached[:nodes]
     cut: BoolArray = reached[entrance] & ~reached[:nodes]
-    return flow, cut
+    return int(supply.capacity[cut].sum()), cut
+
+
+def _in_units(capacity: IntArray, fed: IntArray, drained: IntArray) -> tuple[IntArray, int]:
+    """Return the capacities in their largest common unit, and a bound on what flows.
+
+    Nodes that let nothing through count as well, for less than a unit all together: of the smallest cuts that leaves
+    those that go through the fewest of them. What is wider than the bound may as well be infinitely wide.
+    """
+    empty = capacity == 0
+    units = capacity // max(int(np.gcd.reduce(capacity)), 1)
+    share = int(empty.sum()) + 1
+    bound = min(_total(units[fed]), _total(units[drained]))
+    if share * (bound + 1) >= 2**61:
+        raise GraphError("The weights add up to 2⁶¹ or more, too much to add exactly; return smaller numbers.")
+    units = np.where(empty, 1, np.minimum(units, bound + 1) * share)
+    bound = min(_total(units[fed]), _total(units[drained]))
+    return np.minimum(units, bound + 1), bound
+
+
+def _total(numbers: IntArray) -> int:
+    """Return a sum that may exceed 64 bits."""
+    return int(np.sum(numbers, dtype=object))

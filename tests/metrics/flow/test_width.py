@@ -13,7 +13,7 @@ from depgraph.metrics.flow import width as module
 from depgraph.metrics.flow.width import Width, width
 from tests.metrics.antichains import executed_part, expected_width, is_antichain, largest_antichain, numbered
 from tests.metrics.strategies import graphs
-from tests.metrics.synthetic import Builder, eager_attention, one_to_one, recurrent, transformer, windows
+from tests.metrics.synthetic import Builder, eager_attention, nothing, one_to_one, recurrent, transformer, windows
 
 CHOICES = ("never", "auto", "always")
 
@@ -50,7 +50,7 @@ def test_no_antichain_is_larger(graph: DependencyGraph) -> None:
     check(graph, largest_antichain(executed_part(graph)))
 
 
-@given(st.integers(0, 12), st.floats(0.1, 1), st.integers(1, 12), st.randoms())
+@given(st.integers(1, 12), st.floats(0.1, 1), st.integers(1, 12), st.randoms())
 @settings(max_examples=60)
 def test_any_dag_of_up_to_12_nodes(count: int, density: float, reach: int, random) -> None:
     dag = random_dag(count, density, reach, random)
@@ -147,10 +147,9 @@ def test_what_is_no_graph() -> None:
         width(nx.DiGraph())
 
 
-@pytest.mark.parametrize("nodes", [0, 3])
+@pytest.mark.parametrize("graph", [nothing(), depgraph.from_networkx(nx.empty_graph(3, nx.DiGraph), sources=range(3))])
 @pytest.mark.parametrize("exact", CHOICES)
-def test_graphs_without_work(nodes: int, exact: module.Effort) -> None:
-    graph = depgraph.from_networkx(nx.empty_graph(nodes, create_using=nx.DiGraph), sources=range(nodes))
+def test_graphs_without_work(graph: DependencyGraph, exact: module.Effort) -> None:
     found = width(graph, exact)
     assert (found.size, found.upper, found.is_exact, found.nodes) == (0, 0, True, [])
 

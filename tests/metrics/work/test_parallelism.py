@@ -10,7 +10,7 @@ from depgraph.dag.graph import DependencyGraph
 from depgraph.metrics.work.parallelism import Parallelism, parallelism
 from tests.metrics.antichains import executed_part, expected_width, largest_antichain
 from tests.metrics.strategies import graphs
-from tests.metrics.synthetic import eager_attention, recurrent, transformer
+from tests.metrics.synthetic import eager_attention, nothing, recurrent, transformer
 
 
 @given(graphs())
@@ -87,9 +87,8 @@ def test_the_operation_graph_shows_branches() -> None:
     assert found.level_widths == [3, *[1] * 6, 3, *[1] * 6]
 
 
-@pytest.mark.parametrize("nodes", [0, 3])
-def test_graphs_without_work(nodes: int) -> None:
-    graph = depgraph.from_networkx(nx.empty_graph(nodes, create_using=nx.DiGraph), sources=range(nodes))
+@pytest.mark.parametrize("graph", [nothing(), depgraph.from_networkx(nx.empty_graph(3, nx.DiGraph), sources=range(3))])
+def test_graphs_without_work(graph: DependencyGraph) -> None:
     assert parallelism(graph) == Parallelism(0, 0, 0.0, 0, True, 0, [])
     assert parallelism(graph, weight=lambda node: 1.5) == Parallelism(0, 0, 0.0, 0, True, 0, [])
 

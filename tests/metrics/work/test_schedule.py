@@ -27,7 +27,7 @@ from tests.metrics.families import (
     sequential,
 )
 from tests.metrics.strategies import as_networkx, graphs
-from tests.metrics.synthetic import eager_attention, recurrent, transformer
+from tests.metrics.synthetic import eager_attention, nothing, recurrent, transformer
 from tests.metrics.work.naive import best_makespan, list_schedule
 
 WORKERS = st.integers(1, 9)
@@ -202,10 +202,7 @@ def test_more_workers_may_take_longer() -> None:
 
 
 def test_nothing_to_do() -> None:
-    for graph in (
-        depgraph.from_networkx(nx.DiGraph()),
-        depgraph.from_networkx(nx.empty_graph(3, nx.DiGraph), [0, 1, 2]),
-    ):
+    for graph in (nothing(), depgraph.from_networkx(nx.empty_graph(3, nx.DiGraph), [0, 1, 2])):
         found = schedule(graph, 4)
         assert (found.makespan, found.speedup, found.utilisation, found.bounds) == (0, 0.0, 0.0, (0, 0.0))
         assert [point.makespan for point in found.curve] == [0, 0, 0]
