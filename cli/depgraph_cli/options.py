@@ -110,10 +110,12 @@ _SHARED = (
 
 weight_option = click.option(
     "--weight",
-    type=click.Choice(["ops", "contractions"]),
+    type=click.Choice(["ops", "contractions", "flops", "bytes", "seconds", "scalars"]),
     default="ops",
     show_default=True,
-    help="What a node costs: 1 each, or 1 for those that multiply and sum and 0 for the rest.",
+    help="What a node costs: 1 each; 1 for those that multiply and sum and 0 for the rest; its floating-point "
+    "operations as PyTorch counts them; bytes read and written; seconds measured on the example inputs; or the numbers "
+    "that it stands for.",
 )
 
 exact_width_option = click.option(

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from depgraph.dag.costs import NAMES
 from depgraph.dag.dag import Dag
+from depgraph.dag.levels import NumberArray
 from depgraph.dag.runs import IntArray
 from depgraph.dag.terminals import Terminal, Terminals
 from depgraph.errors import GraphError
@@ -85,6 +87,10 @@ class Operation:
         return tuple(int(c) for c in np.unravel_index(where, self.grid)) if self.grid else ()
 
 
+def _no_costs(name: str) -> NumberArray:
+    raise GraphError(f"This graph does not say what its nodes cost in {name}.")
+
+
 @dataclass(eq=False, repr=False)
 class DependencyGraph:
     """A model's dependences, position by position. Made by `depgraph.trace` or `depgraph.from_networkx`.
@@ -116,6 +122,7 @@ class DependencyGraph:
     find_unused_parameters: Callable[[], list[str]] = list
     known_inputs: list[str] = field(default_factory=list)
     user_rules: list[str] = field(default_factory=list)
+    find_costs: Callable[[str], NumberArray] = _no_costs
 
     def __repr__(self) -> str:
         dag = self.dag
@@ -128,6 +135,29 @@ class DependencyGraph:
     def unused_parameters(self) -> list[str]:
         """Dotted names of the parameters with no path to any output."""
         return self.find_unused_parameters()
+
+    def costs(self, name: str) -> NumberArray:
+        """Return what each node costs by its operation.
+
+        Parameters
+        ----------
+        name : {"flops", "bytes", "seconds", "scalars"}
+            Floating-point operations; bytes read and written; seconds measured; elements of a result that the node
+            stands for.
+
+        Returns
+        -------
+        (nodes,) array
+            Of int64 where all are integers, else of float64. Inputs cost 0; in ``"scalars"``, they count as well.
+
+        Raises
+        ------
+        GraphError
+            Where the graph does not know.
+        """
+        if name not in NAMES:
+            raise GraphError(f"There are no costs {name!r}. The costs are: {', '.join(map(repr, NAMES))}.")
+        return self.find_costs(name)
 
     @cached_property
     def operation_starts(self) -> IntArray:
@@ -162,8 +192,8 @@ class DependencyGraph:
         Returns
         -------
         networkx.DiGraph
-            An edge u → v where v reads u. Nodes carry ``op``, ``position``, ``module`` and ``source``; inputs come with
-            ``op="input"`` and their name as ``module``.
+            An edge u → v where v reads u. Nodes carry ``op``, ``position``, ``module``, ``source`` and, where the graph
+            knows them, ``flops``; inputs come with ``op="input"`` and their name as ``module``.
 
         Examples
         --------

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from depgraph.dag.costs import from_attributes
 from depgraph.dag.dag import Dag
 from depgraph.dag.foreign import check_networkx, cycle_in
 from depgraph.dag.graph import DependencyGraph, Operation, Terminal, Terminals
@@ -25,7 +27,8 @@ def from_networkx(
     ----------
     dag : networkx.DiGraph
         An edge u → v where v reads u. Nodes may have any names. Their attributes ``op``, ``module``, ``source`` and
-        ``contraction`` are kept; without ``op``, a node's name serves.
+        ``contraction`` are kept; without ``op``, a node's name serves. Attributes ``flops``, ``bytes``, ``seconds`` and
+        ``scalars`` are the weights of these names; those of sources count for ``scalars`` only.
     sources : iterable of nodes, optional
         Inputs: left out of work and span. They may read nothing. None by default.
     targets : iterable of nodes, optional
@@ -90,6 +93,7 @@ def from_networkx(
         Terminals("input", terminal("input", sources), {0: "input"} if sources else {}),
         Terminals("output", terminal("output", targets), {"output.0": "output", 0: "output"} if targets else {}),
         input_labels=sources,
+        find_costs=from_attributes(order, [dag.nodes[name] for name in order], len(sources)),
     )
 
 
@@ -108,10 +112,15 @@ def to_networkx(graph: DependencyGraph) -> nx.DiGraph[Hashable]:
     """Return the graph as a `networkx.DiGraph`; see `DependencyGraph.to_networkx`."""
     names: list[Any] = []
     result: nx.DiGraph[Hashable] = nx.DiGraph()
+    flops: list[dict[str, Any]] = [{}] * graph.dag.nodes
+    with suppress(GraphError):  # who wants them by name is told why there are none
+        flops = [{"flops": number} for number in graph.costs("flops").tolist()]
     for number in range(graph.dag.nodes):
         node = graph.node(number)
         names.append(node.id)
-        result.add_node(node.id, op=node.op, position=node.position, module=node.module, source=node.source)
+        result.add_node(
+            node.id, op=node.op, position=node.position, module=node.module, source=node.source, **flops[number]
+        )
     read, reader = graph.dag.edge_arrays()
     result.add_edges_from((names[u], names[v]) for u, v in zip(read.tolist(), reader.tolist(), strict=True))
     return result
@@ -163,4 +172,5 @@ def collapse(graph: DependencyGraph) -> DependencyGraph:
         graph.mode,
         find_unused_parameters=lambda: graph.unused_parameters,
         known_inputs=list(graph.known_inputs),
+        find_costs=lambda name: np.add.reduceat(graph.costs(name), starts) if len(starts) else np.zeros(0, np.int64),
     )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from depgraph.dag import costs
 from depgraph.dag.graph import DependencyGraph, Node, check_graph
 from depgraph.errors import GraphError
 
 #: The name of a weight, or a function of a node.
 Weight = str | Callable[[Node], Any]
 
-NAMES = ("ops", "contractions")
+NAMES = ("ops", "contractions", *costs.NAMES)
 
 
 def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[Any]:
@@ -24,9 +24,12 @@ def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[
     Parameters
     ----------
     graph : DependencyGraph
-    weight : {"ops", "contractions"} or callable, optional
-        ``"ops"``: 1 each. ``"contractions"``: 1 for operations that multiply and sum, 0 for the rest. A callable takes
-        a `Node` and returns a finite number of at least 0.
+    weight : {"ops", "contractions", "flops", "bytes", "seconds", "scalars"} or callable, optional
+        ``"ops"``: 1 each. ``"contractions"``: 1 for operations that multiply and sum, 0 for the rest. ``"flops"``: its
+        share of its operation's floating-point operations, as PyTorch counts them (2 a multiply-add, 0 for elementwise
+        operations). ``"bytes"``: of the bytes that its operation reads and writes. ``"seconds"``: of the time that its
+        operation takes on the example inputs, measured when first asked for. ``"scalars"``: how many elements of its
+        operation's result it stands for. A callable takes a `Node` and returns a finite number of at least 0.
 
     Returns
     -------
@@ -36,7 +39,7 @@ def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[
     Raises
     ------
     GraphError
-        Where the name is unknown, or a callable returns anything else.
+        Where the name is unknown, the graph does not know that cost, or a callable returns anything else.
 
     Examples
     --------
@@ -49,16 +52,15 @@ def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[
     check_graph(graph)
     nodes, inputs = graph.dag.nodes, graph.dag.inputs
     if callable(weight):
-        given = [_checked(graph, number, weight) for number in range(inputs, nodes)]
-        exact = all(isinstance(value, int) for value in given)
-        if exact and sum(given) >= 2**61:
-            raise GraphError("The weights add up to 2⁶¹ or more, too much to add exactly; return smaller numbers.")
-        result = np.zeros(nodes, np.int64 if exact else np.float64)
-        result[inputs:] = given
-        return result
+        own = costs.as_costs([_checked(graph, number, weight) for number in range(inputs, nodes)], "The weights")
+        return np.append(np.zeros(inputs, own.dtype), own)
     if weight not in NAMES:
         valid = ", ".join(repr(name) for name in NAMES)
         raise GraphError(f"There is no weight {weight!r}. The weights are: {valid}, or a function of a node.")
+    if weight in costs.NAMES:
+        found = graph.costs(weight).copy()
+        found[:inputs] = 0
+        return found
     result = np.zeros(nodes, np.int64)
     if weight == "ops":
         result[inputs:] = 1
@@ -71,13 +73,10 @@ def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[
 
 def _checked(graph: DependencyGraph, number: int, weight: Callable[[Node], Any]) -> int | float:
     node = graph.node(number)
-    value = weight(node)
-    if isinstance(value, (bool, np.bool_, int, np.integer)):
-        value = int(value)
-    elif isinstance(value, (Real, np.floating)):
-        value = float(value)
-    if not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+    given = weight(node)
+    value = costs.as_cost(given)
+    if value is None:
         raise GraphError(
-            f"The weight of node {node.id!r} ({node.op}) is {value!r}; a weight is a finite number of at least 0."
+            f"The weight of node {node.id!r} ({node.op}) is {given!r}; a weight is a finite number of at least 0."
         )
     return value

@@ -15,8 +15,20 @@ from depgraph.dag.graph import Operation
 from depgraph.dag.runs import IntArray, Runs, offsets, stack, union
 from depgraph.rules.call import Read
 from depgraph.rules.values import FIRST, GENERIC, KNOWN
+from depgraph.unrolling.calls import Elements, Made, alike
 from depgraph.unrolling.footprints import Footprint, footprint, unify
 from depgraph.unrolling.memory import reserve
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far the making of a graph has got."""
+
+    count: int
+    operations: int
+    blocks: int
+    reads: int
+    calls: int
 
 
 @dataclass(frozen=True)
@@ -30,12 +42,26 @@ class Label:
 
 
 class Builder:
-    """Collects the nodes of a graph, operation by operation."""
+    """Collects the nodes of a graph, operation by operation.
+
+    Attributes
+    ----------
+    operations : list of Operation
+    elements : list
+        For each operation, how many elements of its result a node stands for, as it was made: a number, or one a node.
+    chains : list of int
+        For each operation, the layer and direction of its call that it is, -1 where it is none of a recurrent layer.
+    calls : list of Made
+        What the calls of operators became, of those that became nodes.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self.inputs = 0
         self.operations: list[Operation] = []
+        self.elements: list[Elements] = []
+        self.chains: list[int] = []
+        self.calls: list[Made] = []
         self._blocks = [0]
         self._boundaries: IntArray | None = None
         self._reads: list[Runs] = []
@@ -47,14 +73,15 @@ class Builder:
             self._boundaries = np.array(self._blocks[1:], np.int64)
         return self._boundaries
 
-    def mark(self) -> tuple[int, int, int, int]:
+    def mark(self) -> Mark:
         """Return where the graph stands, for `rewind`."""
-        return self.count, len(self.operations), len(self._blocks), len(self._reads)
+        return Mark(self.count, len(self.operations), len(self._blocks), len(self._reads), len(self.calls))
 
-    def rewind(self, mark: tuple[int, int, int, int]) -> None:
+    def rewind(self, mark: Mark) -> None:
         """Forget all nodes made since."""
-        self.count = mark[0]
-        del self.operations[mark[1] :], self._blocks[mark[2] :], self._reads[mark[3] :]
+        self.count = mark.count
+        del self.operations[mark.operations :], self.elements[mark.operations :], self.chains[mark.operations :]
+        del self._blocks[mark.blocks :], self._reads[mark.reads :], self.calls[mark.calls :]
         self._boundaries = None
 
     def add_input(self, count: int) -> int:
@@ -77,7 +104,8 @@ class Builder:
         start = self.count
         if len(first):
             self._append(union([p.of(first, thin) for p in real]), [len(first)])
-            self._operation(label, start, first, thin)
+            bundled = math.prod(shape) // math.prod(thin)
+            self._operation(label, start, first, thin, bundled * _members(group, empty, len(first)))
         codes = group + (start + FIRST)
         if empty.any():
             codes[empty] = _constants(prints, thin)[empty]
@@ -90,6 +118,7 @@ class Builder:
         state: Sequence[Read],
         active: np.ndarray | None = None,
         backwards: bool = False,
+        chain: int = 0,
     ) -> Tensor:
         """Make a chain of nodes along the first axis; see `depgraph.rules.call.Call.steps`."""
         prints = [footprint(inputs, 2, self.boundaries), *(footprint(read, 2, self.boundaries) for read in state)]
@@ -120,7 +149,9 @@ class Builder:
             sizes = sizes[sizes > 0]
             cuts = np.append(self.boundaries, start + np.cumsum(sizes))
             self._append(union(sets).split_at(cuts), sizes.tolist())
-            self._operation(label, start, (steps - 1 - step) * wide + column if backwards else first, thin)
+            members = batch // wide * _members(group_number, ~alive.reshape(-1), len(first))
+            places = (steps - 1 - step) * wide + column if backwards else first
+            self._operation(label, start, places, thin, members, chain)
         codes = np.where(alive, ids + FIRST, GENERIC)
         return torch.from_numpy(codes).expand(steps, batch)
 
@@ -134,7 +165,9 @@ class Builder:
             self.count += size
             self._blocks.append(self.count)
 
-    def _operation(self, label: Label, start: int, first: IntArray, shape: tuple[int, ...]) -> None:
+    def _operation(
+        self, label: Label, start: int, first: IntArray, shape: tuple[int, ...], elements: Elements, chain: int = -1
+    ) -> None:
         axes = [axis for axis, size in enumerate(shape) if size > 1]
         if len(first) == math.prod(shape) and bool((first[1:] > first[:-1]).all()):
             grid, coordinates = tuple(shape[axis] for axis in axes), None
@@ -144,6 +177,15 @@ class Builder:
         self.operations.append(
             Operation(label.name, label.module, label.source, label.contraction, start, self.count, grid, coordinates)
         )
+        self.elements.append(elements)
+        self.chains.append(chain)
+
+
+def _members(group: IntArray, empty: np.ndarray, groups: int) -> Elements:
+    """Return how many elements are in each group: one number where it is the same for all."""
+    if groups == len(group):
+        return 1
+    return alike(np.bincount(group[~empty] if empty.any() else group, minlength=groups))
 
 
 def _prefix_groups(keys: IntArray) -> IntArray:

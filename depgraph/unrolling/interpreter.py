@@ -27,6 +27,7 @@ from depgraph.rules.registration import UserRule
 from depgraph.rules.signs import signed
 from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known
 from depgraph.unrolling.builder import Builder, Label
+from depgraph.unrolling.calls import note
 from depgraph.unrolling.custom import follow_rule
 from depgraph.unrolling.decomposition import UndecomposableError, decompose
 from depgraph.unrolling.invocation import HoldInputsError, Invocation, NotKnownError, run
@@ -62,6 +63,7 @@ class Interpreter:
         self.warnings: dict[str, None] = {}
         self.user_rules: dict[str, None] = {}
         self.references: dict[Any, Any] = {}
+        self.site: fx.Node | None = None
 
     def warn(self, text: str) -> None:
         """Add a sentence to the warnings, once."""
@@ -107,12 +109,26 @@ class Interpreter:
         return values
 
     def call(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], where: Where) -> Any:
+        """Follow one node of a graph, and note what it became."""
+        mark, outermost = self.builder.mark(), self.site is None
+        if outermost:
+            self.site = node
+        try:
+            result = self.follow(node, args, kwargs, where)
+            assert self.site is not None
+            note(self.builder, mark, node, self.site, result)
+            return result
+        finally:
+            if outermost:
+                self.site = None
+
+    def follow(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], where: Where) -> Any:
         """Follow one node of a graph."""
         if not isinstance(node.target, torch._ops.OpOverload):
             if isinstance(node.target, torch._ops.HigherOrderOperator):
-                from depgraph.unrolling.higher_order import follow
+                from depgraph.unrolling import higher_order
 
-                return follow(self, node, args, kwargs, where)
+                return higher_order.follow(self, node, args, kwargs, where)
             if node.target is not operator.getitem and (numbers := tensors_in(args, kwargs)):
                 name = getattr(node.target, "__name__", str(node.target))
                 return arithmetic(self, numbers, Label(name, *where(node), False))

@@ -55,6 +55,7 @@ class Invocation:
         self.label = label
         self.layouts = layouts
         self.pointwise = pointwise
+        self.chains = 0
 
     @property
     def _first(self) -> Any:
@@ -86,8 +87,9 @@ class Invocation:
         self, inputs: Read, state: Sequence[Read], active: Tensor | None = None, backwards: bool = False
     ) -> Tensor:
         """Make a chain of nodes along the first axis and return the codes."""
+        number, self.chains = self.chains, self.chains + 1
         return self.interpreter.builder.add_steps(
-            self.label, inputs, state, None if active is None else active.numpy(), backwards
+            self.label, inputs, state, None if active is None else active.numpy(), backwards, number
         )
 
     def values(self, codes: Tensor, everywhere: bool = False) -> Tensor | None:

@@ -16,6 +16,7 @@ from depgraph.rules.values import FIRST, Value, core, generic
 from depgraph.tracing.capture import capture
 from depgraph.tracing.program import Leaf, Program
 from depgraph.unrolling.builder import Builder
+from depgraph.unrolling.costs import Costs
 from depgraph.unrolling.footprints import footprint
 from depgraph.unrolling.interpreter import Interpreter, constant
 from depgraph.unrolling.invocation import HoldInputsError
@@ -181,6 +182,7 @@ class _Unrolling:
             find_unused_parameters=self.unused_parameters,
             known_inputs=[name for name in given if name in self.choice.known or name in self.held],
             user_rules=list(self.interpreter.user_rules),
+            find_costs=Costs.of(program, self.builder, self.inputs),
         )
 
     def output(self, leaf: Leaf, value: Value) -> Terminal:

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -90,6 +91,42 @@ class TestJson:
         numbers = answer("analyze", fixtures / "cnn.py", "--weight", "contractions", "--n", 10)
         assert (numbers["weight"], numbers["work"], numbers["critical_path"]["length"]) == ("contractions", 40, 4)
         assert {numbers["paths"][0]["min"], numbers["paths"][0]["max"]} == {4}
+
+    @pytest.mark.parametrize("weight", ["flops", "bytes", "seconds", "scalars"])
+    def test_what_nodes_cost(self, answer, fixtures, weight):
+        numbers = answer("analyze", fixtures / "rnn.py", "--weight", weight, "--n", 4)
+        assert numbers["weight"] == weight
+        assert numbers["work"] == pytest.approx(numbers["critical_path"]["length"])
+        work = {"flops": 4 * 2 * (32 + 64) * 64, "scalars": 4 * 64}
+        assert numbers["work"] == work.get(weight, numbers["work"]) > 0
+        (paths,) = numbers["paths"]
+        assert paths["max"] == pytest.approx(numbers["work"])
+        assert paths["min"] == pytest.approx(numbers["work"] / 4)
+
+    def test_every_weight_can_be_chosen(self):
+        from depgraph.metrics.weights import NAMES
+        from depgraph_cli.options import weight_option
+
+        @weight_option
+        def command():
+            pass
+
+        (option,) = command.__click_params__
+        assert tuple(option.type.choices) == NAMES
+
+    def test_numbers_are_plain(self):
+        from depgraph_cli.reporting.summary import plain
+
+        given = [np.int64(2**60 + 1), 2**53 + 1, 3.0, np.float64(0.5), 1e300]
+        found = [plain(number) for number in given]
+        assert found == [2**60 + 1, 2**53 + 1, 3, 0.5, 1e300]
+        assert [type(number) for number in found] == [int, int, int, float, float]
+
+    def test_nothing_to_time(self, run, write):
+        write("with torch.device('meta'):\n    model = nn.Linear(2, 2)\n    example_inputs = torch.ones(1, 3, 2)")
+        result = run("analyze", "mymodel.py", "--weight", "seconds", "--json")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "on the meta device, where nothing can be timed" in result.stderr
 
     def test_what_the_model_prints_goes_elsewhere(self, run, write):
         write(
@@ -216,6 +253,15 @@ class TestReport:
         assert re.search(r"^width +1 ", text, re.MULTILINE)
         assert re.search(r"^x +output +1 +34.00 +100 +10,000 +4,950$", text, re.MULTILINE)
         assert re.search(r"^ +100  rnn +\S*rnn.py:\d+ +rnn", text, re.MULTILINE)
+
+    def test_what_nodes_cost(self, report, fixtures):
+        text = report(fixtures / "rnn.py", "--weight", "flops")
+        assert re.search(r"^work +1,228,800 +flops in all", text, re.MULTILINE)
+        assert "Path lengths: flops on the shortest path" in text
+        text = report(fixtures / "rnn.py", "--weight", "seconds")
+        assert re.search(r"^work +[\d,.]+ (s|ms|µs|ns) +in all", text, re.MULTILINE)
+        assert re.search(r"^critical path +[\d,.]+ (s|ms|µs|ns) +on the longest chain", text, re.MULTILINE)
+        assert re.search(r"^x +output( +[\d,.]+ (s|ms|µs|ns)){3} +10,000 +4,950$", text, re.MULTILINE)
 
     def test_what_reaches_no_output(self, report, write):
         write(

@@ -1,5 +1,6 @@
 """`depgraph path`: node by node from one position to another."""
 
+import re
 import sys
 
 import numpy as np
@@ -22,6 +23,15 @@ def test_told_to_a_person(run, fixtures):
     assert second == "The only path."
     assert [line.split()[0] for line in steps] == ["1", "2", "3", "4"]
     assert all("rnn.py:" in line for line in steps)
+
+
+def test_what_nodes_cost(run, answer, fixtures):
+    flops = 2 * (32 + 64) * 64
+    assert answer("path", fixtures / "rnn.py", 2, 5, "--n", 8, "--weight", "flops")["length"] == 4 * flops
+    told = run("path", fixtures / "rnn.py", 2, 5, "--n", 8, "--weight", "flops").stdout
+    assert told.startswith(f"x[2] → output[5]: {4 * flops:,} flops on the shortest path")
+    told = run("path", fixtures / "rnn.py", 2, 5, "--n", 8, "--weight", "seconds").stdout
+    assert re.match(r"x\[2\] → output\[5\]: [\d,.]+ (ms|µs|ns) on the shortest path", told)
 
 
 def test_none(run, answer, fixtures):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -82,6 +84,57 @@ def test_attributes_are_kept() -> None:
         "module": "encoder.0",
         "source": "model.py:3",
     }
+
+
+def costly(**attributes: object) -> DependencyGraph:
+    dag = nx.DiGraph([("x", "y"), ("y", "z")])
+    for name, value in attributes.items():
+        dag.nodes["y"][name] = dag.nodes["z"][name] = value
+    return from_networkx(dag, sources=["x"], targets=["z"])
+
+
+@pytest.mark.parametrize("value", [2, 2.5, np.int32(3), Fraction(1, 4), 0])
+def test_costs_are_attributes(value: object) -> None:
+    graph = costly(flops=value, seconds=value)
+    assert graph.costs("flops").tolist() == graph.costs("seconds").tolist() == [0, value, value]
+    assert [data["flops"] for _, data in graph.to_networkx().nodes(data=True)] == [0, value, value]
+    assert graph.collapse().costs("seconds").tolist() == [0, value, value]
+    assert "bytes" not in graph.to_networkx().nodes["y"]
+
+
+def test_scalars_of_sources_count() -> None:
+    dag = nx.DiGraph([("x", "y")])
+    dag.nodes["y"]["scalars"] = 3
+    with pytest.raises(GraphError, match="The node 'x' has no attribute 'scalars'"):
+        from_networkx(dag, sources=["x"]).costs("scalars")
+    dag.nodes["x"]["scalars"] = 2
+    assert from_networkx(dag, sources=["x"]).costs("scalars").tolist() == [2, 3]
+
+
+def test_costs_stay_as_they_were_given() -> None:
+    dag = nx.DiGraph([("x", "y")])
+    nx.set_node_attributes(dag, 7, "bytes")
+    graph = from_networkx(dag)
+    nx.set_node_attributes(dag, 8, "bytes")
+    assert graph.costs("bytes").tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "much", None, 1j, Fraction(10**400)])
+def test_what_is_no_cost(value: object) -> None:
+    graph = costly(seconds=value)
+    with pytest.raises(GraphError) as caught:
+        graph.costs("seconds")
+    assert str(caught.value) == (
+        f"The attribute 'seconds' of node 'y' is {value!r}; a weight is a finite number of at least 0."
+    )
+
+
+def test_costs_that_cannot_be_added() -> None:
+    with pytest.raises(GraphError, match="The attributes 'flops' add up to 2⁶¹ or more"):
+        costly(flops=2**60).costs("flops")
+    with pytest.raises(GraphError, match="The attributes 'flops' add up to more than a float can hold"):
+        costly(flops=1e308).costs("flops")
+    assert costly(flops=2**59).costs("flops").tolist() == [0, 2**59, 2**59]
 
 
 def test_inputs_and_outputs_have_positions_in_the_order_given() -> None:

@@ -100,7 +100,7 @@ def _count(number: int) -> str:
 
 
 def _tell(answer: dict[str, Any]) -> None:
-    from depgraph_cli.reporting.tables import console, print_line, print_table
+    from depgraph_cli.reporting.tables import amount, cell, console, print_line, print_table
 
     out = console(wide=True)
     start, end = (
@@ -110,7 +110,9 @@ def _tell(answer: dict[str, Any]) -> None:
     if answer["length"] < 0:
         print_line(out, f"No path: {end} does not depend on {start}.")
         return
-    print_line(out, f"{start} → {end}: {answer['length']:,} {answer['weight']} on the shortest path", "bold")
+    length = cell(amount(answer["length"], answer["weight"]))
+    unit = "" if answer["weight"] == "seconds" else f"{answer['weight']} "
+    print_line(out, f"{start} → {end}: {length} {unit}on the shortest path", "bold")
     print_line(out, _how_many(answer["shortest_paths"], answer["paths"]))
     if answer["nodes"]:
         rows = [

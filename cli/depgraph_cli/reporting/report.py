@@ -6,14 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from depgraph_cli.reporting.grouping import stretches
-from depgraph_cli.reporting.tables import axes, console, print_heading, print_line, print_table, size, title
+from depgraph_cli.reporting.tables import amount, axes, console, print_heading, print_line, print_table, size, title
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from depgraph import DependencyGraph
 
-_UNITS = {"ops": "operations", "contractions": "contractions"}
+_UNITS = {"ops": "operations", "scalars": "numbers"}
+"""Weights that are told by another name than their own."""
 _LISTED = 12
 """Rows in a list before it is cut short."""
 
@@ -52,12 +53,13 @@ def _head(out: Console, summary: dict[str, Any], graph: DependencyGraph, kind: s
 
 def _totals(out: Console, summary: dict[str, Any]) -> None:
     graph, parallelism = summary["graph"], summary["parallelism"]
-    unit = _UNITS[summary["weight"]]
+    weight = summary["weight"]
+    unit = "" if weight == "seconds" else f"{_UNITS.get(weight, weight)} "
     rows = [
         ("nodes", graph["nodes"], f"of {_count(graph['operations'], 'operation')}, and the input positions"),
         ("edges", graph["edges"], "each a node that another one reads"),
-        ("work", summary["work"], f"{unit} in all"),
-        ("critical path", summary["critical_path"]["length"], f"{unit} on the longest chain"),
+        ("work", amount(summary["work"], weight), f"{unit}in all"),
+        ("critical path", amount(summary["critical_path"]["length"], weight), f"{unit}on the longest chain"),
         ("average parallelism", parallelism["average"], "work / critical path"),
         ("width", parallelism["width"], "nodes that could run at the same moment"),
     ]
@@ -71,9 +73,14 @@ def _totals(out: Console, summary: dict[str, Any]) -> None:
 def _paths(out: Console, summary: dict[str, Any]) -> None:
     if not summary["paths"]:
         return
-    print_heading(out, f"Path lengths: {_UNITS[summary['weight']]} on the shortest path, over all pairs of positions")
+    weight = summary["weight"]
+    unit = _UNITS.get(weight, weight)
+    print_heading(out, f"Path lengths: {unit} on the shortest path, over all pairs of positions")
     keys = ("min", "mean", "max", "pairs", "unreachable")
-    rows = [[p["source"], p["target"], *(p[key] for key in keys)] for p in summary["paths"]]
+    rows = [
+        [p["source"], p["target"], *(amount(p[key], weight) for key in keys[:3]), p["pairs"], p["unreachable"]]
+        for p in summary["paths"]
+    ]
     print_table(out, ("from", "to", *keys), rows)
 
 

@@ -61,9 +61,9 @@ def nodes(path: Iterable[Node]) -> list[dict[str, Any]]:
 
 
 def plain(number: Any) -> int | float:
-    """Return a number as Python's own, an integer where it is one."""
-    value = float(number)
-    return int(number) if value.is_integer() else value
+    """Return a number as Python's own, an integer where it is one and can be told apart from its neighbours."""
+    value = number.item() if hasattr(number, "item") else number
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
 def _terminals(terminals: Mapping[str, Terminal]) -> dict[str, Any]:

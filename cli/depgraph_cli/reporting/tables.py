@@ -69,6 +69,22 @@ def cell(value: Any) -> str:
     return f"{value:,.2f}" if isinstance(value, float) else str(value)
 
 
+def amount(number: float | None, weight: str) -> Any:
+    """Return a weight as it stands in a table: seconds in the unit that suits them.
+
+    Examples
+    --------
+    >>> amount(0.00123, "seconds"), amount(2, "seconds"), amount(1234, "flops")
+    ('1.23 ms', '2.00 s', 1234)
+    """
+    if weight != "seconds" or number is None:
+        return number
+    for unit, seconds in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
+        if number >= seconds:
+            return f"{number / seconds:,.2f} {unit}"
+    return f"{number * 1e9:.2f} ns"
+
+
 def size(shape: Sequence[int]) -> str:
     """Return a shape as it is read aloud: ``1×100×32``; a size that is open is a question mark."""
     return "×".join("?" if n < 0 else str(n) for n in shape) or "scalar"

@@ -11,6 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from depgraph.dag.costs import from_attributes
 from depgraph.dag.dag import Dag
 from depgraph.dag.formats.node_link import VERSION
 from depgraph.dag.graph import DependencyGraph, Operation, Terminal, Terminals
@@ -109,6 +110,7 @@ def _own(
         find_unused_parameters=lambda: unused,
         known_inputs=_strings(given, "known_inputs"),
         user_rules=_strings(given, "user_rules"),
+        find_costs=from_attributes(names, nodes, count),
     )
 
 

@@ -42,7 +42,7 @@ def count_paths(
         A key of ``graph.outputs``, or (key, positions). The first output by default.
     shortest : bool, optional
         Count only the shortest paths.
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node adds to the length, which says which paths are the shortest; see `node_weights`. Where weights are
         not integers, lengths are sums of floats, added up from the input on; of the ways to a node, all are shortest
         whose sums are exactly the smallest.

@@ -50,7 +50,7 @@ def path_lengths(
         A key of ``graph.inputs``, or (key, positions) for some positions only. The first tracked input by default.
     target : optional
         A key of ``graph.outputs``, or (key, positions). The first output by default.
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node adds to the length; see `node_weights`.
 
     Returns
@@ -126,7 +126,7 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     source, target : (key, position)
         A key of ``graph.inputs`` and one of ``graph.outputs``, each with a position: a number, or one index an axis. A
         key alone will do where there is only one position.
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node adds to the length; see `node_weights`.
 
     Returns
@@ -174,7 +174,7 @@ def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
     Parameters
     ----------
     graph : DependencyGraph
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node adds to the length; see `node_weights`.
 
     Returns

@@ -85,7 +85,7 @@ def path_statistics(
         A key of ``graph.inputs``, or (key, positions) for some positions only. The first tracked input by default.
     target : optional
         A key of ``graph.outputs``, or (key, positions). The first output by default.
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node adds to the length; see `node_weights`.
 
     Returns

@@ -52,7 +52,7 @@ def parallelism(graph: DependencyGraph, weight: Weight = "ops", exact_width: Eff
     Parameters
     ----------
     graph : DependencyGraph
-    weight : {"ops", "contractions"} or callable, optional
+    weight : str or callable, optional
         What a node costs; see `node_weights`. It decides work, span and average. Width and level widths count nodes.
     exact_width : {"auto", "never", "always"}, optional
         How much to spend on the exact width; see `width`, which also returns the nodes.
@@ -87,13 +87,13 @@ def parallelism(graph: DependencyGraph, weight: Weight = "ops", exact_width: Eff
     dag = graph.dag
     weights = node_weights(graph, weight)
     steps = depths(dag)
-    span = (steps if weight == "ops" else depths(dag, weights)).max(initial=0)
-    work = weights.sum()
+    span = (steps if weight == "ops" else depths(dag, weights)).max(initial=0).item()
+    work = weights.sum().item()
     antichain, upper = bounds(dag, steps, exact_width)
     return Parallelism(
-        work.item(),
-        span.item(),
-        float(work / span) if span else 0.0,
+        work,
+        span,
+        work / span if span else 0.0,
         len(antichain),
         len(antichain) == upper,
         upper,

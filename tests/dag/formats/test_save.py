@@ -24,7 +24,7 @@ def by_graphviz(file: Path) -> nx.DiGraph:
     """Return the graph that Graphviz finds in a file, as it says in its JSON."""
     data = json.loads(_engine().render(file.read_text(), format="dot_json"))
     dag = nx.DiGraph()
-    kept = ("op", "position", "module", "source")
+    kept = ("op", "position", "module", "source", "flops")
     names = {node["_gvid"]: node["name"] for node in data.get("objects", [])}
     for node in data.get("objects", []):
         dag.add_node(node["name"], **{key: node[key] for key in kept if key in node})
@@ -40,6 +40,7 @@ def as_text(graph: DependencyGraph) -> nx.DiGraph:
     dag = nx.relabel_nodes(graph.to_networkx(), str)
     for attributes in dag.nodes.values():
         attributes["position"] = ",".join(map(str, attributes["position"]))
+        attributes["flops"] = str(attributes["flops"])
     return dag
 
 
@@ -54,7 +55,8 @@ def test_others_read_it(tmp_path: Path, suffix: str, granularity: str) -> None:
     assert set(found.nodes) == set(expected.nodes)
     assert set(found.edges) == set(expected.edges)
     for node, attributes in expected.nodes.items():
-        assert {key: found.nodes[node].get(key) or "" for key in attributes} == attributes
+        given = {key: found.nodes[node].get(key) for key in attributes}
+        assert {key: "" if value is None else str(value) for key, value in given.items()} == attributes
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 

@@ -255,7 +255,7 @@ def test_any_whole_number_of_workers() -> None:
         ("grams", "There is no weight 'grams'."),
         (lambda node: float("nan"), "is nan; a weight is a finite number of at least 0."),
         (lambda node: -1, "is -1; a weight is a finite number of at least 0."),
-        (lambda node: 1e308, "The weights add up to more than a float can hold; give smaller ones."),
+        (lambda node: 1e308, "The weights add up to more than a float can hold; take smaller numbers."),
     ],
 )
 def test_weights_that_are_none(weight: Any, message: str) -> None:

@@ -1,0 +1,162 @@
+"""What the nodes of a traced model cost, found out when somebody asks: flops, bytes, seconds, scalars.
+
+A call's cost is shared out over the operations that it became and, within each, over its nodes, in proportion to the
+elements of the result that they stand for. A recurrent layer's flops and bytes are those of each layer and direction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from torch import fx
+
+from depgraph.dag.costs import TOO_MUCH
+from depgraph.dag.graph import Operation, Terminal
+from depgraph.dag.levels import NumberArray
+from depgraph.errors import GraphError
+from depgraph.tracing.program import Program
+from depgraph.unrolling.builder import Builder
+from depgraph.unrolling.calls import Elements, Made
+from depgraph.unrolling.flops import count
+from depgraph.unrolling.recurrent import Chain, chains
+from depgraph.unrolling.timing import Clock, measure
+from depgraph.unrolling.traffic import UncountableError, signature, traffic
+
+Number = int | float
+
+
+@dataclass(eq=False)
+class Costs:
+    """The costs of a graph's nodes, by name.
+
+    Parameters
+    ----------
+    program : Program
+    builder : Builder
+        Of it, only what says which call became which nodes is kept.
+    inputs : sequence of Terminal
+    clock : callable, optional
+        Gives the time for ``"seconds"``.
+    """
+
+    program: Program
+    operations: Sequence[Operation]
+    elements: Sequence[Elements]
+    layers: Sequence[int]
+    calls: Sequence[Made]
+    inputs: Sequence[Terminal]
+    clock: Clock = time.perf_counter
+    _totals: dict[str, list[Number]] = field(default_factory=dict)
+    _counted: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program, builder: Builder, inputs: Sequence[Terminal]) -> Costs:
+        """Return the costs of what a builder has made."""
+        return cls(program, builder.operations, builder.elements, builder.chains, builder.calls, inputs)
+
+    def __call__(self, name: str) -> NumberArray:
+        """Return what each node costs; ``"scalars"`` for inputs too, which cost nothing else.
+
+        Raises
+        ------
+        GraphError
+            Where a cost cannot be counted or measured.
+        """
+        sizes = [operation.stop - operation.start for operation in self.operations]
+        if name == "scalars":
+            each = [prod(terminal.shape) // max(1, terminal.count) for terminal in self.inputs]
+            own = [np.broadcast_to(elements, size) for elements, size in zip(self.elements, sizes, strict=True)]
+        else:
+            each = [0] * len(self.inputs)
+            own = [shared(*one) for one in zip(self.totals(name), self.elements, sizes, strict=True)]
+        given = [np.full(terminal.count, number) for terminal, number in zip(self.inputs, each, strict=True)]
+        return np.concatenate([np.zeros(0, np.int64), *given, *own])
+
+    def totals(self, name: str) -> list[Number]:
+        """Return what each operation costs; measured or counted once."""
+        if name not in self._totals:
+            totals: list[Number] = [0] * len(self.operations)
+            for numbers, costs in self._seconds() if name == "seconds" else map(getattr(self, f"_{name}"), self.calls):
+                for number, cost in zip(numbers, costs, strict=True):
+                    totals[number] = cost
+            if sum(totals) >= TOO_MUCH:
+                raise GraphError(f"The {name} of this model add up to 2⁶¹ or more, too much to add exactly.")
+            self._totals[name] = totals
+        return self._totals[name]
+
+    def _flops(self, call: Made) -> tuple[list[int], list[Number]]:
+        if (found := self._chains(call)) is not None:
+            return call.operations, [chain.flops for chain in found]
+        return call.operations, divided(self._once("flops", count, call), call.shares)
+
+    def _bytes(self, call: Made) -> tuple[list[int], list[Number]]:
+        if (found := self._chains(call)) is not None:
+            return call.operations, [chain.bytes for chain in found]
+        return call.operations, divided(self._once("bytes", traffic, call), call.shares)
+
+    def _seconds(self) -> Iterator[tuple[list[int], list[Number]]]:
+        sites: dict[fx.Node, list[Made]] = {}
+        for call in self.calls:
+            sites.setdefault(call.site, []).append(call)
+        seconds = measure(self.program, sites, self.clock)
+        for site, calls in sites.items():
+            numbers = [number for call in calls for number in call.operations]
+            shares = [self.operations[number].stop - self.operations[number].start for number in numbers]
+            if len(calls) == 1:
+                found = self._chains(calls[0])
+                shares = calls[0].shares if found is None else [chain.flops for chain in found]
+            yield numbers, [seconds[site] * part / sum(shares) for part in shares]
+
+    def _chains(self, call: Made) -> list[Chain] | None:
+        """Return the layers and directions that the operations of a call are, None where they are none."""
+        layers = [self.layers[number] for number in call.operations]
+        if min(layers) < 0:
+            return None
+        found = chains(call.node)
+        return [found[layer] for layer in layers]
+
+    def _once(self, name: str, function: Callable[[fx.Node], int], call: Made) -> int:
+        """Count for one call; a call in a loop, or of the same shapes as another one, only once."""
+        key = name, signature(call.node)
+        if key not in self._counted:
+            try:
+                self._counted[key] = function(call.node)
+            except UncountableError as reason:
+                source = self.operations[call.operations[0]].source
+                raise GraphError(
+                    f"{source}{': ' if source else ''}{reason}. Take another weight than {name!r}."
+                ) from None
+        return self._counted[key]
+
+
+def divided(total: int, shares: Sequence[int]) -> list[Number]:
+    """Return a total divided in proportion, in integers where all parts are.
+
+    Examples
+    --------
+    >>> divided(12, [1, 2]), divided(7, [1, 1])
+    ([4, 8], [3.5, 3.5])
+    """
+    whole = sum(shares)
+    if all(total * part % whole == 0 for part in shares):
+        return [total * part // whole for part in shares]
+    return [total * part / whole for part in shares]
+
+
+def shared(total: Number, elements: Elements, nodes: int) -> NumberArray:
+    """Return what each node of an operation costs, in integers where all costs are.
+
+    Examples
+    --------
+    >>> shared(12, np.array([1, 2, 3]), 3), shared(1, 5, 2)
+    (array([2, 4, 6]), array([0.5, 0.5]))
+    """
+    if isinstance(elements, int):
+        return np.full(nodes, total // nodes if total % nodes == 0 and isinstance(total, int) else total / nodes)
+    parts: NumberArray = elements // np.gcd.reduce(elements)
+    whole = int(parts.sum())
+    return parts * (total // whole) if isinstance(total, int) and total % whole == 0 else parts * (total / whole)
