@@ -1,12 +1,10 @@
 """How many vectors, and how many numbers, carry the past at every point between two positions."""
 
-import linecache
-
 import pytest
 import torch
 
 import depgraph
-from tests.gallery.files import FOLDER, built, load, traced
+from tests.gallery.files import built, load, traced
 
 
 def sizes(graph, **options):
@@ -66,26 +64,14 @@ def test_windows_keep_their_length_less_one_a_layer(layers, window, n):
     assert sizes(graph) == no_more_than(layers * (window - 1), n)
 
 
-def numbers(name, widths, other):
-    """Return a weight: the numbers a node carries, by the statement it comes from."""
-
-    def weight(node):
-        file, line = node.source.rsplit(":", 1) if node.source else ("", 0)
-        text = linecache.getline(str(FOLDER.parent / file), int(line)).strip()
-        return next((width for start, width in widths.items() if text.startswith(start)), other)
-
-    return weight
-
-
 @pytest.mark.parametrize("n", [11, 14])
 def test_linear_attention_carries_a_matrix_and_a_vector_a_head(n):
     # Two heads of 4: S has 2 · 4 · 4 numbers, z has 2 · 4, and a position has 8, so that 5 of them fill the memory.
     model = built("linear_attention_loop", width=8, heads=2)
     graph = depgraph.trace(model, (torch.randn(1, n, 8),), positions=load("linear_attention_loop").positions)
-    weight = numbers("linear_attention_loop", {"s = s +": 32}, 8)
-    assert sizes(graph, weight=weight) == no_more_than(32 + 8, n, 8, 8)
-    assert depgraph.state(graph, n // 2, weight=weight).size == 40
-    assert depgraph.bottleneck(graph, weight=weight).size == 8 * n
+    assert sizes(graph, weight="scalars") == no_more_than(32 + 8, n, 8, 8)
+    assert depgraph.state(graph, n // 2, weight="scalars").size == 40
+    assert depgraph.bottleneck(graph, weight="scalars").size == 8 * n
 
 
 @pytest.mark.parametrize("n", [10, 17])
@@ -93,8 +79,7 @@ def test_a_state_space_layer_carries_a_state_a_feature(n):
     # Three features with states of 4 numbers: 4 positions fill the memory.
     model = built("ssm", features=3, state=4)
     graph = depgraph.trace(model, (torch.randn(1, n, 3),), positions=load("ssm").positions)
-    weight = numbers("ssm", {"h = a @ h": 12, "inputs =": 12}, 3)
-    assert sizes(graph, weight=weight) == no_more_than(12, n, 3, 3)
+    assert sizes(graph, weight="scalars") == no_more_than(12, n, 3, 3)
 
 
 @pytest.mark.parametrize("n", [6, 11])

@@ -48,19 +48,16 @@ def capacities(graph: DependencyGraph, weight: Weight = "ops") -> IntArray:
         return np.ones(nodes, np.int64)
     if callable(weight):
         return _counted([_checked(graph, number, weight(graph.node(number))) for number in range(nodes)])
-    found = node_weights(graph, weight)
     if weight not in CARRIED:
+        node_weights(graph, weight)  # says so where there is no such weight at all
         names = ", ".join(repr(name) for name in CARRIED)
         raise GraphError(
             f"{weight!r} is what a node costs; a cut is measured in what nodes carry: {names}, or a function of a node."
         )
+    found = graph.costs(weight)
     if found.dtype.kind != "i":
         found = _counted([_checked(graph, number, value) for number, value in enumerate(found.tolist())])
-    result = found.astype(np.int64)
-    for terminal in graph.inputs.values():
-        if terminal.count:
-            result[terminal.nodes.starts] = int(np.prod(terminal.shape, dtype=object)) // terminal.count
-    return result
+    return found
 
 
 def _counted(values: list[int]) -> IntArray:

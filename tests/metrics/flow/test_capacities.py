@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,9 +8,8 @@ import numpy as np
 import pytest
 
 import depgraph
-from depgraph.dag.graph import DependencyGraph, Node, Terminals
+from depgraph.dag.graph import DependencyGraph, Node
 from depgraph.errors import GraphError
-from depgraph.metrics.flow import capacities as module
 from depgraph.metrics.flow.capacities import capacities
 from tests.metrics.synthetic import transformer
 
@@ -77,15 +75,15 @@ def test_what_nodes_cost_is_not_what_they_carry() -> None:
     )
 
 
-def test_an_input_shares_its_tensor_out_over_its_positions(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = transformer(1, 3)
-    graph.inputs = Terminals("input", [replace(graph.inputs["x"], shape=(2, 3, 5))])
-    executed = graph.dag.nodes - 3
-    monkeypatch.setattr(module, "node_weights", lambda graph, weight: np.array([0.0] * 3 + [7.0] * executed))
-    assert capacities(graph, "scalars").tolist() == [10] * 3 + [7] * executed
-    monkeypatch.setattr(module, "node_weights", lambda graph, weight: np.array([0.0] * 3 + [7.5] * executed))
-    with pytest.raises(GraphError, match=r"The weight of node 3 \(embedding\) is 7\.5; the weights of a cut are whole"):
-        capacities(graph, "scalars")
+def test_scalars() -> None:
+    dag = chain().to_networkx()
+    nx.set_node_attributes(dag, {"x": 4, "a": 3.0, "b": 2}, "scalars")
+    graph = depgraph.from_networkx(dag, ["x"], ["b"])
+    assert capacities(graph, "scalars").tolist() == [4, 3, 2]
+    assert depgraph.bottleneck(graph, weight="scalars").size == 2
+    dag.nodes["a"]["scalars"] = 7.5
+    with pytest.raises(GraphError, match=r"The weight of node 'a' \(a\) is 7\.5; the weights of a cut are whole"):
+        capacities(depgraph.from_networkx(dag, ["x"], ["b"]), "scalars")
 
 
 def test_cut_of_nodes() -> None:
