@@ -59,6 +59,15 @@ class Dag:
         """The nodes in stretches whose values can be computed in one go."""
         return in_chains(self)
 
+    @cached_property
+    def levels(self) -> IntArray:
+        """The depth of each node where all weigh 1; see `depgraph.dag.levels.depths`. Read only."""
+        from depgraph.dag.levels import deepest
+
+        found = deepest(self, np.ones(self.nodes, np.int64))
+        found.flags.writeable = False
+        return found
+
     def edge_arrays(self) -> tuple[IntArray, IntArray]:
         """Return every edge as two arrays (read node, reading node). Memory grows with the number of edges."""
         reader, read = self.reads.elements()

@@ -30,7 +30,7 @@ def depths(dag: Dag, weights: NumberArray | None = None) -> NumberArray:
     Returns
     -------
     (nodes,) array
-        Integers without weights, else of the type of the weights.
+        Integers without weights, else of the type of the weights. Not to be changed where all weights are 1.
 
     Examples
     --------
@@ -40,7 +40,13 @@ def depths(dag: Dag, weights: NumberArray | None = None) -> NumberArray:
     >>> depths(graph.dag).tolist()
     [0, 1, 2]
     """
-    depth = np.ones(dag.nodes, np.int64) if weights is None else np.array(weights)
+    if weights is None or (weights.dtype.kind == "i" and bool((weights[dag.inputs :] == 1).all())):
+        return dag.levels
+    return deepest(dag, np.array(weights))
+
+
+def deepest(dag: Dag, depth: NumberArray) -> NumberArray:
+    """Turn the weights of nodes into their depths, in place; see `depths`."""
     depth[: dag.inputs] = 0
     # Sums taken in another order are the same sums only if they are of integers.
     stretches = dag.stretches if depth.dtype.kind == "i" else in_blocks(dag)
@@ -61,22 +67,22 @@ def depths(dag: Dag, weights: NumberArray | None = None) -> NumberArray:
         own = depth[low:high]
         if last > first:
             if longest[stretch] <= 2:  # a run's first and last node are all it has
-                deepest = depth[reads.starts[first:last]]
+                found = depth[reads.starts[first:last]]
                 if longest[stretch] == 2:
-                    deepest = np.maximum(deepest, depth[reads.stops[first:last] - 1], out=deepest)
+                    found = np.maximum(found, depth[reads.stops[first:last] - 1], out=found)
             else:
-                deepest = _range_maxima(depth, low, reads.starts[first:last], reads.stops[first:last])
+                found = _range_maxima(depth, low, reads.starts[first:last], reads.stops[first:last])
             live: slice | IntArray = slice(None) if fewest[stretch] else np.flatnonzero(counts[low:high])
             if most[stretch] > 1:
-                deepest = np.maximum.reduceat(deepest, reads.indptr[low:high][live] - first)
+                found = np.maximum.reduceat(found, reads.indptr[low:high][live] - first)
         if chained[stretch]:
             before = np.zeros_like(own)
             if last > first:
-                before[live] = deepest
+                before[live] = found
             total = np.cumsum(own)
             own[:] = total + np.maximum.accumulate(before - (total - own))
         elif last > first:
-            own[live] += deepest
+            own[live] += found
     return depth
 
 

@@ -84,6 +84,20 @@ class Builder:
         del self._blocks[mark.blocks :], self._reads[mark.reads :], self.calls[mark.calls :]
         self._boundaries = None
 
+    def reads_since(self, mark: Mark) -> list[Runs]:
+        """Return what the nodes made since read."""
+        return self._reads[mark.reads :]
+
+    def blocks_since(self, mark: Mark) -> IntArray:
+        """Return where the blocks made since end."""
+        return np.array(self._blocks[mark.blocks :], np.int64)
+
+    def extend(self, reads: Runs, ends: IntArray, shift: int) -> None:
+        """Add nodes in blocks that end so much later than the given ones do."""
+        self._reads.append(reads)
+        self._blocks.extend((ends + shift).tolist())
+        self.count = self._blocks[-1]
+
     def add_input(self, count: int) -> int:
         """Make nodes that read nothing and return the first one's number."""
         start = self.count

@@ -31,6 +31,7 @@ from depgraph.unrolling.calls import note
 from depgraph.unrolling.custom import follow_rule
 from depgraph.unrolling.decomposition import UndecomposableError, decompose
 from depgraph.unrolling.invocation import HoldInputsError, Invocation, NotKnownError, run
+from depgraph.unrolling.repetition import Repetition
 from depgraph.unrolling.scalars import arithmetic, number_of, reads_a_number, unknown_numbers, with_numbers
 
 Where = Callable[[fx.Node], tuple[str, str]]
@@ -94,7 +95,15 @@ class Interpreter:
         for node in graph.nodes:
             for read in node.all_input_nodes:
                 last_use[read] = node
-        for node in graph.nodes:
+        nodes = list(graph.nodes)
+        layers = Repetition(nodes, placeholders) if self.site is None else None
+        copied: set[fx.Node] = set()
+        for node in nodes:
+            if layers is not None and node not in copied:
+                said = len(self.warnings) + len(self.user_rules)
+                copied.update(layers.before(node, values, self.builder, said, where))
+            if node in copied:
+                continue
             if node.op == "placeholder":
                 values[node] = placeholders[node.name]
             elif node.op == "get_attr":
@@ -104,7 +113,7 @@ class Interpreter:
                 args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: values[n])
                 values[node] = self.call(node, args, kwargs, where)
                 for read in node.all_input_nodes:
-                    if last_use[read] is node:
+                    if last_use[read] is node and (layers is None or read not in layers.kept):
                         values.pop(read, None)
         return values
 
