@@ -1,7 +1,4 @@
-"""An LSTM of 100 steps: tracing ``nn.LSTM`` against torchlens logging the same model written as a loop of cells.
-
-Needs the ``bench`` extra.
-"""
+"""An LSTM of 100 steps: tracing ``nn.LSTM`` against torchlens logging the same model written as a loop of cells."""
 
 import time
 
@@ -42,18 +39,16 @@ def best(function, times: int = 3) -> float:
     return min(seconds)
 
 
-def main() -> None:
-    """Print both times and their ratio."""
-    torch.set_num_threads(1)
+def ratios() -> list[tuple[str, str, float]]:
+    """Return what is measured, against what, and the ratio."""
     x = torch.randn(1, 100, 32)
     lstm, loop = nn.LSTM(32, 64, batch_first=True).eval(), Loop().eval()
     program = capture(lstm, (x,))
     unrolled = best(lambda: unroll(program, plan(program, None, None)))
     whole = best(lambda: depgraph.trace(lstm, (x,)))
     logged = best(lambda: torchlens.trace(loop, x))
-    print(f"unrolling / torchlens              {unrolled:.3f} s / {logged:.3f} s = {unrolled / logged:.2f}")
-    print(f"export and unrolling / torchlens   {whole:.3f} s / {logged:.3f} s = {whole / logged:.2f}")
-
-
-if __name__ == "__main__":
-    main()
+    against = "torchlens logging it as a loop of cells"
+    return [
+        ("unrolling an LSTM of 100 steps", against, unrolled / logged),
+        ("exporting and unrolling it", against, whole / logged),
+    ]

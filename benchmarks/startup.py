@@ -14,15 +14,9 @@ def seconds(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def main() -> None:
-    """Print the medians and the median ratio."""
+def ratio() -> tuple[str, str, float]:
+    """Return what is measured, against what, and the median ratio."""
     ours = [str(Path(sys.executable).with_name("depgraph")), "--help"]
     peer = [sys.executable, "-c", "import click"]
     pairs = [(seconds(ours), seconds(peer)) for _ in range(12)][2:]
-    mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-    ratio = statistics.median(a / b for a, b in pairs)
-    print(f"depgraph --help / import click  {mine * 1000:.0f} ms / {theirs * 1000:.0f} ms = {ratio:.2f}")
-
-
-if __name__ == "__main__":
-    main()
+    return "`depgraph --help`", '`python -c "import click"`', statistics.median(a / b for a, b in pairs)

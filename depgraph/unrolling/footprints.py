@@ -61,7 +61,7 @@ def footprint(read: Read, rank: int, boundaries: IntArray) -> Footprint:
         for axis in range(rank, codes.ndim):
             if codes.shape[axis] == 1 and dead.shape[axis] > 1:
                 dead = dead.all(axis, keepdim=True)
-        if not dead.any():
+        if not dead.numpy().any():  # which stops at the first that is
             dead = None
     codes = _without_repeats(codes, rank, dead)
     width = codes.shape[rank:]

@@ -27,6 +27,8 @@ _EFFORTS = ("never", "auto", "always")
 _LARGEST_NETWORK = 60_000_000
 #: SciPy numbers arcs, there and back, with 32 bits.
 _MOST_ARCS = 2**30 - 1
+#: Who asks for bounds alone gets those that take no time where nodes and runs are more than this.
+_QUICK = 2_000_000
 #: Blocks are matched position by position if they have at least this many nodes on average.
 _COLUMN = 16
 
@@ -138,7 +140,7 @@ def bounds(dag: Dag, depth: IntArray, exact: Effort) -> tuple[IntArray, int]:
     upper = dag.nodes - dag.inputs
     if upper > len(found) and _COLUMN * (len(dag.blocks) - 1) <= dag.nodes:
         upper = min(upper, columns(dag))
-    if upper == len(found):
+    if upper == len(found) or (exact == "never" and dag.nodes + dag.runs > _QUICK):
         return found, upper
     try:
         return _with_flow(dag, found, upper, exact)

@@ -98,12 +98,15 @@ def length_parts(passage: Passage, weights: Table) -> Iterator[tuple[slice, Call
     write : callable
         Writes the lengths into a (sources, targets) array; -1 where there is no path.
     """
+    longest = None
+    if weights.dtype.kind == "i" and min(passage.shape) and len(passage.sources) >= _WORTHWHILE:
+        longest = int(depths(passage.dag, weights).max())
+        passage, weights = passage.shortened(passage.with_targets(weights))
+    else:
+        weights = passage.with_targets(weights)
     if not passage.exists:
         return
-    weights = passage.with_targets(weights)
-    dtype, missing = _number_type(passage, weights)
-    if weights.dtype.kind == "i" and len(passage.sources) >= _WORTHWHILE:
-        passage, weights = passage.shortened(weights)
+    dtype, missing = _number_type(passage, weights, longest)
     for part in passage.parts(dtype.itemsize):
         start = _starts(passage, passage.sources[part], dtype, missing)
         value = passage.arrive(passage.sweep, weights, missing, start)
@@ -196,7 +199,7 @@ def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:
     return Path(depth.max(initial=0).item(), Nodes(graph, lambda: longest_path(graph.dag, depth)))
 
 
-def _number_type(passage: Passage, weights: Table) -> tuple[np.dtype[Any], Any]:
+def _number_type(passage: Passage, weights: Table, longest: int | None = None) -> tuple[np.dtype[Any], Any]:
     """Return the smallest type that holds all lengths, and the number that stands for "no path" in it.
 
     A path has at most one node of each block, and all nodes of a chain; and it is no longer than the longest one. What
@@ -204,15 +207,16 @@ def _number_type(passage: Passage, weights: Table) -> tuple[np.dtype[Any], Any]:
     """
     if weights.dtype.kind == "f":
         return weights.dtype, np.inf
-    first, chained = passage.stretches.bounds[:-1], passage.stretches.chained
-    most = np.where(chained, np.add.reduceat(weights, first), np.maximum.reduceat(weights, first))
-    bound = int(most[passage.wanted].sum())
-    if 2 * bound + 1 > np.iinfo(np.int16).max:
-        bound = int(depths(passage.dag, weights[: passage.dag.nodes]).max())
+    if longest is None:
+        first, chained = passage.stretches.bounds[:-1], passage.stretches.chained
+        most = np.where(chained, np.add.reduceat(weights, first), np.maximum.reduceat(weights, first))
+        longest = int(most[passage.wanted].sum())
+        if 2 * longest + 1 > np.iinfo(np.int16).max:
+            longest = int(depths(passage.dag, weights[: passage.dag.nodes]).max())
     for dtype in (np.int16, np.int32):
-        if 2 * bound + 1 <= np.iinfo(dtype).max:
-            return np.dtype(dtype), bound + 1
-    return np.dtype(np.int64), bound + 1
+        if 2 * longest + 1 <= np.iinfo(dtype).max:
+            return np.dtype(dtype), longest + 1
+    return np.dtype(np.int64), longest + 1
 
 
 def _starts(

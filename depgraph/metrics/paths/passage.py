@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from depgraph.dag.graph import DependencyGraph, check_graph
-from depgraph.dag.runs import IntArray, Runs
+from depgraph.dag.runs import BoolArray, IntArray, Runs
 from depgraph.dag.stretches import in_blocks
 from depgraph.metrics.paths.joins import Table
 from depgraph.metrics.paths.skeleton import skeleton
@@ -41,20 +42,29 @@ class Passage:
         The graph itself.
     stretches : Stretches
         Its stretches, and that of the targets.
-    sweep : Sweep
-        Over them, taking minima.
-    wanted : (stretches,) bool array
-        Those in which there may be something on the way.
-    exists : bool
-        Whether there may be a way at all.
+    lengths : (runs,) int64 or None
+        What reading each run adds to a path, besides the weight of the node that reads it.
     """
 
     def __init__(self, graph: DependencyGraph, sources: IntArray, targets: Runs, exact: bool = True) -> None:
         self.dag, self.sources, self.targets = graph.dag, sources, len(targets)
         self.stretches = (self.dag.stretches if exact else in_blocks(self.dag)).followed_by(targets)
-        self.sweep = Sweep(self.stretches)
-        self.wanted = self.sweep.between(self.sweep.stretch_of(sources), np.array([self.sweep.count - 1]))
-        self.exists = bool(len(sources) and len(targets) and self.wanted[-1])
+        self.lengths: IntArray | None = None
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """Over the stretches, taking minima."""
+        return Sweep(self.stretches, lengths=self.lengths)
+
+    @cached_property
+    def wanted(self) -> BoolArray:
+        """Those stretches in which there may be something on the way."""
+        return self.sweep.between(self.sweep.stretch_of(self.sources), np.array([self.sweep.count - 1]))
+
+    @property
+    def exists(self) -> bool:
+        """Whether there may be a way at all."""
+        return bool(len(self.sources) and self.targets and self.wanted[-1])
 
     @classmethod
     def between(cls, graph: DependencyGraph, source: Selection, target: Selection, exact: bool = True) -> Passage:
@@ -68,10 +78,9 @@ class Passage:
         """Return the skeleton of the way for weights that are integers, and the weights of what it keeps."""
         found = skeleton(self.stretches, self.dag.inputs, weights)
         shorter = copy(self)
-        shorter.stretches = found.stretches
-        shorter.sweep = Sweep(found.stretches, lengths=found.lengths)
-        last = np.array([shorter.sweep.count - 1])
-        shorter.wanted = shorter.sweep.between(shorter.sweep.stretch_of(self.sources), last)
+        for kept in ("sweep", "wanted"):
+            shorter.__dict__.pop(kept, None)
+        shorter.stretches, shorter.lengths = found.stretches, found.lengths
         return shorter, weights[found.kept]
 
     @property

@@ -15,6 +15,9 @@ import numpy as np
 from depgraph.dag.runs import BoolArray, IntArray, Runs, expand, offsets
 from depgraph.dag.stretches import Stretches
 
+#: A run is compared with that many behind it in its row.
+_COMPARED = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
@@ -97,9 +100,9 @@ def _assembled(
     """Keep the stretches that are not gone; what they read of those that are becomes what these come from."""
     kept = ~gone[stretch_of]
     rank = offsets(kept.astype(np.int64))
-    rows = stretches.reads.rows
-    live = kept[rows]
-    rows, starts, stops = rows[live], stretches.reads.starts[live], stretches.reads.stops[live]
+    remaining = np.flatnonzero(kept)
+    reads = stretches.reads.take(remaining)
+    rows, starts, stops = remaining[reads.rows], reads.starts, reads.stops
     since, until = _ends(root, extra, stretch_of)
     first, last, usual = root[starts], root[stops - 1], least[stretch_of[starts]]
     one = first == last
@@ -114,10 +117,26 @@ def _assembled(
     usual[one] = single
     added = np.stack([until[starts], usual, since[stops - 1]], 1)[parts]
     rows = np.repeat(rows, parts.sum(1))
-    begin, end = rank[begin], rank[end - 1] + 1
+    useful = _undominated(rows, begin, end, added)
+    rows, begin, end, added = rows[useful], rank[begin[useful]], rank[end[useful] - 1] + 1, added[useful]
     reads = Runs(offsets(np.bincount(rank[rows], minlength=int(rank[-1]))), begin, end)
     bounds = np.append(rank[stretches.bounds[:-1][~gone]], rank[-1])
     return Skeleton(Stretches(bounds, stretches.chained[~gone], reads), kept, added)
+
+
+def _undominated(rows: IntArray, starts: IntArray, stops: IntArray, added: IntArray) -> BoolArray:
+    """Leave out a run that lies within another one of its row that adds no more: keys and values of one attention."""
+    useful = np.ones(len(rows), bool)
+    for apart in range(1, _COMPARED + 1):
+        one, other = slice(None, -apart), slice(apart, None)
+        same = rows[one] == rows[other]
+        if not same.any():
+            break
+        inside = same & (starts[one] <= starts[other]) & (stops[other] <= stops[one]) & (added[one] <= added[other])
+        useful[other] &= ~inside
+        around = same & (starts[other] <= starts[one]) & (stops[one] <= stops[other]) & (added[other] <= added[one])
+        useful[one] &= ~(around & ~inside)
+    return useful
 
 
 def _ends(root: IntArray, extra: IntArray, stretch_of: IntArray) -> tuple[IntArray, IntArray]:
