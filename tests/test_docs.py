@@ -8,8 +8,10 @@ import pytest
 
 from depgraph.rules.registry import RULES
 
-DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted(page for page in DOCS.glob("*.md") if "```python" in page.read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    page for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if "```python" in page.read_text(encoding="utf-8")
+)
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +23,9 @@ def _own_rules():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_it_runs(page, capsys):
+def test_it_runs(page, capsys, tmp_path, monkeypatch):
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
+    monkeypatch.chdir(tmp_path)  # what it writes goes there
     text = page.read_text(encoding="utf-8")
     names = {"__name__": page.stem}
     for block in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
@@ -34,4 +38,4 @@ def test_it_runs(page, capsys):
 
 
 def test_there_are_pages():
-    assert "custom_operators.md" in [page.name for page in PAGES]
+    assert {"README.md", "custom_operators.md", "measures.md"} <= {page.name for page in PAGES}
