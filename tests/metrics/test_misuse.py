@@ -50,7 +50,7 @@ WRONG_SELECTIONS: list[tuple[Any, str]] = [
     (True, "True"),
     (float("nan"), "nan"),
     (b"x", "b'x'"),
-    (["x"], r"\['x'\]"),
+    (["x"], "'x'"),
     ({"x": 1}, r"\{'x': 1\}"),
     (np.array([1, 2]), r"array\(\[1, 2\]\)"),
     ((), r"\(\)"),
