@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 FILES := setup.cfg setup.py pyproject.toml constraints.txt
 
-.PHONY: demo test conformance zoo docs clean
+.PHONY: demo test conformance zoo docs bench clean
 
 demo: $(VENV)/installed
 	@mkdir -p build
@@ -32,6 +32,10 @@ zoo: $(VENV)/installed-test
 docs: $(VENV)/installed-test
 	$(BIN)/python -m tests.story
 
+# Speed and memory against networkx, rustworkx, igraph and SciPy; writes docs/benchmarks.md.
+bench: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks
+
 # Stamp files: the second run installs nothing.
 $(VENV)/installed: $(FILES)
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +44,10 @@ $(VENV)/installed: $(FILES)
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(PIP) -c constraints.txt -e ".[test]"
+	@touch $@
+
+$(VENV)/installed-bench: $(VENV)/installed
+	$(PIP) -c constraints.txt -e ".[bench]"
 	@touch $@
 
 clean:

@@ -27,14 +27,14 @@ class Skeleton:
     ----------
     stretches : Stretches
         The nodes kept, numbered anew.
-    kept : (nodes,) bool array
-        Which nodes of the graph they are.
+    kept : (nodes,) int64
+        The numbers that they had.
     lengths : (runs,) int64
         What reading each run adds to a path.
     """
 
     stretches: Stretches
-    kept: BoolArray
+    kept: IntArray
     lengths: IntArray
 
 
@@ -90,7 +90,7 @@ def skeleton(stretches: Stretches, inputs: int, weights: IntArray) -> Skeleton:
             continue
         root[low:high], extra[low:high], least[stretch], gone[stretch] = found, added, shortest[0], True
     if not gone.any():
-        return Skeleton(stretches, np.ones(nodes, bool), np.zeros(len(reads.starts), np.int64))
+        return Skeleton(stretches, np.arange(nodes), np.zeros(len(reads.starts), np.int64))
     return _assembled(stretches, stretch_of, root, extra, least, gone)
 
 
@@ -98,13 +98,14 @@ def _assembled(
     stretches: Stretches, stretch_of: IntArray, root: IntArray, extra: IntArray, least: IntArray, gone: BoolArray
 ) -> Skeleton:
     """Keep the stretches that are not gone; what they read of those that are becomes what these come from."""
-    kept = ~gone[stretch_of]
-    rank = offsets(kept.astype(np.int64))
-    remaining = np.flatnonzero(kept)
-    reads = stretches.reads.take(remaining)
-    rows, starts, stops = remaining[reads.rows], reads.starts, reads.stops
-    since, until = _ends(root, extra, stretch_of)
-    first, last, usual = root[starts], root[stops - 1], least[stretch_of[starts]]
+    lows, sizes = stretches.bounds[:-1], np.diff(stretches.bounds)
+    kept = expand(lows[~gone], stretches.bounds[1:][~gone])
+    shift = offsets(np.where(gone, 0, sizes))[:-1] - lows
+    reads = stretches.reads.take(kept)
+    rows, starts, stops = reads.rows, reads.starts, reads.stops
+    read = stretch_of[starts]
+    since, until = _ends(root, extra, stretches.bounds, np.unique(read[gone[read]]))
+    first, last, usual = root[starts], root[stops - 1], least[read]
     one = first == last
     # A run of a single root; or one from the first to the last, each of them apart where something is cut off.
     before, after = ~one & (until[starts] != usual), ~one & (since[stops - 1] != usual)
@@ -118,10 +119,11 @@ def _assembled(
     added = np.stack([until[starts], usual, since[stops - 1]], 1)[parts]
     rows = np.repeat(rows, parts.sum(1))
     useful = _undominated(rows, begin, end, added)
-    rows, begin, end, added = rows[useful], rank[begin[useful]], rank[end[useful] - 1] + 1, added[useful]
-    reads = Runs(offsets(np.bincount(rank[rows], minlength=int(rank[-1]))), begin, end)
-    bounds = np.append(rank[stretches.bounds[:-1][~gone]], rank[-1])
-    return Skeleton(Stretches(bounds, stretches.chained[~gone], reads), kept, added)
+    rows, begin, end, added = rows[useful], begin[useful], end[useful], added[useful]
+    moved = shift[stretch_of[begin]]
+    shorter = Runs(offsets(np.bincount(rows, minlength=len(kept))), begin + moved, end + moved)
+    bounds = np.append((lows + shift)[~gone], len(kept))
+    return Skeleton(Stretches(bounds, stretches.chained[~gone], shorter), kept, added)
 
 
 def _undominated(rows: IntArray, starts: IntArray, stops: IntArray, added: IntArray) -> BoolArray:
@@ -139,16 +141,21 @@ def _undominated(rows: IntArray, starts: IntArray, stops: IntArray, added: IntAr
     return useful
 
 
-def _ends(root: IntArray, extra: IntArray, stretch_of: IntArray) -> tuple[IntArray, IntArray]:
+def _ends(root: IntArray, extra: IntArray, bounds: IntArray, stretches: IntArray) -> tuple[IntArray, IntArray]:
     """Return the least addition from the beginning of each node's group up to it, and from it to the group's end.
 
-    A group is what comes from the same root in the same stretch.
+    A group is what comes from the same root in the same stretch; of nodes in other stretches, 0.
     """
-    fresh = np.append(True, (root[1:] != root[:-1]) | (stretch_of[1:] != stretch_of[:-1]))
-    # Lifted so that a running minimum starts anew with each group.
-    lift = np.cumsum(fresh) * (int(extra.max()) + 1)
-    since = np.minimum.accumulate(extra - lift) + lift
-    until = np.minimum.accumulate((extra + lift)[::-1])[::-1] - lift
+    since, until = np.zeros((2, len(root)), np.int64)
+    nodes = expand(bounds[stretches], bounds[stretches + 1])
+    if len(nodes):
+        fresh = np.append(True, (root[nodes[1:]] != root[nodes[:-1]]) | (np.diff(nodes) > 1))
+        fresh[offsets(bounds[stretches + 1] - bounds[stretches])[:-1]] = True
+        # Lifted so that a running minimum starts anew with each group.
+        own = extra[nodes]
+        lift = np.cumsum(fresh) * (int(own.max()) + 1)
+        since[nodes] = np.minimum.accumulate(own - lift) + lift
+        until[nodes] = np.minimum.accumulate((own + lift)[::-1])[::-1] - lift
     return since, until
 
 

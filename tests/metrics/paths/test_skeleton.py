@@ -26,7 +26,7 @@ def kept(graph: DependencyGraph) -> int:
         np.append(np.zeros(graph.dag.inputs, int), np.ones(graph.dag.nodes - graph.dag.inputs, int))
     )
     found = skeleton(passage.stretches, graph.dag.inputs, weights)
-    return int(found.kept[graph.dag.inputs : graph.dag.nodes].sum())
+    return int(((found.kept >= graph.dag.inputs) & (found.kept < graph.dag.nodes)).sum())
 
 
 @st.composite
