@@ -54,7 +54,7 @@ def node_weights(graph: DependencyGraph, weight: Weight = "ops") -> npt.NDArray[
     if callable(weight):
         own = costs.as_costs([_checked(graph, number, weight) for number in range(inputs, nodes)], "The weights")
         return np.append(np.zeros(inputs, own.dtype), own)
-    if weight not in NAMES:
+    if not isinstance(weight, str) or weight not in NAMES:
         valid = ", ".join(repr(name) for name in NAMES)
         raise GraphError(f"There is no weight {weight!r}. The weights are: {valid}, or a function of a node.")
     if weight in costs.NAMES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -79,9 +80,12 @@ def trace(
 def unroll(program: Program, choice: Plan) -> DependencyGraph:
     """Return the dependency graph of a traced model."""
     held: dict[str, str] = {}
+    # Codes and known values live on the CPU, wherever the caller makes new tensors.
+    elsewhere = torch.get_default_device().type != "cpu"
     while True:
         try:
-            return _Unrolling(program, choice, held).graph()
+            with torch.device("cpu") if elsewhere else nullcontext():
+                return _Unrolling(program, choice, held).graph()
         except HoldInputsError as request:
             names = request.nodes.tolist()
             for name in names:

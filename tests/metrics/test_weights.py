@@ -53,7 +53,7 @@ def test_what_is_no_weight(value: object) -> None:
     assert str(caught.value) == (f"The weight of node 'b' (b) is {value!r}; a weight is a finite number of at least 0.")
 
 
-@pytest.mark.parametrize("name", ["flop", "", None])
+@pytest.mark.parametrize("name", ["flop", "", None, 5, np.array([1, 2]), ["ops"]], ids=repr)
 def test_unknown_names(name: object) -> None:
     with pytest.raises(GraphError) as caught:
         node_weights(chain(), name)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+import depgraph
 from depgraph.tracing.capture import capture
 
 X = torch.arange(24.0).reshape(2, 3, 4) / 10
@@ -188,3 +189,10 @@ def test_recurrent_stacks(count, faithful):
     program = faithful(model, (X,))
     assert targets(program)[-1] == "aten.gru.input"
     assert len(program.parameters) == 8 * count
+
+
+def test_where_new_tensors_are_made_elsewhere():
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval()
+        graph = depgraph.trace(model, (torch.zeros(1, 3, 4),), positions={0: 1})
+    assert depgraph.path_lengths(graph).tolist() == [[2, -1, -1], [-1, 2, -1], [-1, -1, 2]]

@@ -109,9 +109,11 @@ def _tell(answer: dict[str, Any]) -> None:
         for point in answer["curve"]
     ]
     print_table(out, ("workers", "makespan", "speed-up", "utilisation (%)"), curve)
-    if answer["warnings"]:
+    # Which axes were inferred is no matter of a schedule.
+    warnings = [warning for warning in answer["warnings"] if not warning.endswith("(inferred)")]
+    if warnings:
         print_heading(out, "Warnings")
-        for warning in answer["warnings"]:
+        for warning in warnings:
             print_line(out, f"- {warning}")
 
 

@@ -144,7 +144,7 @@ def state(
     check_graph(graph)
     starts, ends = select_several(graph.inputs, source), select_several(graph.outputs, target)
     last = min(max((terminal.count for terminal, _ in side), default=0) for side in (starts, ends))
-    if not isinstance(t, (int, np.integer)) or not 0 <= t <= last:
+    if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t <= last:
         counts = [f"{terminal.name} has {terminal.count} positions" for terminal, _ in starts]
         counts += [f"{terminal.name} has {terminal.count}" for terminal, _ in ends]
         raise PositionError(f"t goes from 0 to {last}: {', '.join(counts)}; got {t!r}.")

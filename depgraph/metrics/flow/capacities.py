@@ -48,7 +48,7 @@ def capacities(graph: DependencyGraph, weight: Weight = "ops") -> IntArray:
         return np.ones(nodes, np.int64)
     if callable(weight):
         return _counted([_checked(graph, number, weight(graph.node(number))) for number in range(nodes)])
-    if weight not in CARRIED:
+    if not isinstance(weight, str) or weight not in CARRIED:
         node_weights(graph, weight)  # says so where there is no such weight at all
         names = ", ".join(repr(name) for name in CARRIED)
         raise GraphError(

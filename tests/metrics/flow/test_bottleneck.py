@@ -226,7 +226,7 @@ def test_the_operation_graph() -> None:
 
 
 def test_state_lies_between_positions() -> None:
-    for t in (-1, 5):
+    for t in (-1, 5, True):
         with pytest.raises(PositionError) as caught:
             state(transformer(1, 4), t)
         assert str(caught.value) == (f"t goes from 0 to 4: x has 4 positions, output has 4; got {t}.")
