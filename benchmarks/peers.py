@@ -13,9 +13,11 @@ from depgraph.dag.graph import DependencyGraph
 
 #: Beyond this many edges networkx would need tens of gigabytes.
 _NETWORKX_EDGES = 8_000_000
-#: rustworkx answers for all pairs of nodes at once: the largest such table, in bytes.
+#: rustworkx and SciPy answer for all nodes at once: the largest such table, in bytes.
 _TABLE = 4e9
 _CHUNK = 1_000_000
+#: Sources of a first call, which shows how many more there is time for.
+_FEW = 4
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,11 @@ class Task:
 
     Attributes
     ----------
-    sources, targets : int arrays
-        Nodes; the targets of output j are ``targets[cuts[j]:cuts[j + 1]]``, and its distance is the least of theirs.
+    sources : int array
+        All inputs, the first few of which stand for all. The targets of output j are ``targets[cuts[j]:cuts[j + 1]]``,
+        and its distance is the least of theirs.
     patience : float
-        Seconds after which no further source is begun.
+        Seconds that finding distances may take.
     """
 
     graph: DependencyGraph
@@ -60,6 +63,28 @@ class Task:
                 break
         everything = self.graph.inputs.default().count
         return seconds * everything / len(rows), self.by_position(np.array(rows))
+
+    def together(self, distances, most: int) -> tuple[float, np.ndarray]:
+        """Do the same for what prepares the graph anew in each call and is best given many sources at once.
+
+        Where they do not all fit into a call, or take longer than patience allows, the seconds are those for preparing
+        as often as necessary and those for each source, by the times for a few sources and for as many as possible.
+        """
+        count = len(self.sources)
+        few = min(_FEW, count)
+        first, rows = self._called(distances, few)
+        many = max(few, min(count, most, int(self.patience * few / max(first, 1e-9))))
+        if many == few:
+            return first * count / few, rows
+        second, rows = self._called(distances, many)
+        each = max(0.0, (second - first) / (many - few))
+        calls = -(-count // min(count, most))
+        return second if many == count else calls * max(0.0, first - each * few) + each * count, rows
+
+    def _called(self, distances, count: int) -> tuple[float, np.ndarray]:
+        start = time.perf_counter()
+        found = distances(self.sources[:count].tolist())
+        return time.perf_counter() - start, self.by_position(np.array(found))
 
 
 class Peer:
@@ -174,7 +199,7 @@ class Igraph(Peer):
         read, reader = task.graph.dag.edge_arrays()
         graph = igraph.Graph(task.graph.dag.nodes, np.stack([read, reader], 1), directed=True)
         targets = task.targets.tolist()
-        return task.one_by_one(lambda source: graph.distances([source], targets, mode="out")[0])
+        return task.together(lambda sources: graph.distances(sources, targets, mode="out"), len(task.sources))
 
 
 class Scipy(Peer):
@@ -191,7 +216,8 @@ class Scipy(Peer):
         read, reader = (part.astype(np.int32) for part in dag.edge_arrays())
         matrix = csr_array((np.ones(len(read)), (read, reader)), shape=(dag.nodes, dag.nodes))
         del read, reader
-        return task.one_by_one(lambda source: dijkstra(matrix, indices=source, unweighted=True)[targets])
+        most = max(1, int(_TABLE / (8 * dag.nodes)))
+        return task.together(lambda sources: dijkstra(matrix, indices=sources, unweighted=True)[:, targets], most)
 
 
 PEERS = (Networkx(), Rustworkx(), Igraph(), Scipy())

@@ -30,8 +30,9 @@ _DISTANCES = """## All shortest paths from inputs to outputs
 
 `depgraph.path_lengths(graph)` against networkx' `single_source_shortest_path_length`, rustworkx' `distance_matrix`
 where its table of all nodes fits into 4 GB and `dijkstra_shortest_path_lengths` elsewhere, igraph's `distances` and
-SciPy's `csgraph.dijkstra(unweighted=True)`. depgraph finds all of them. A library that takes one source at a time is
-given sources from the middle outwards for 5 seconds, and its time is that for all of them in proportion.
+SciPy's `csgraph.dijkstra(unweighted=True)`. depgraph finds all of them. Where a
+library would take longer than some seconds, it is given sources from the middle outwards as long as these last, as many
+at once as it can take, and its time is that for all of them in proportion.
 
 """
 _MODELS = """## Models at real sizes

@@ -10,11 +10,11 @@ from depgraph.dag.runs import IntArray
 from depgraph.metrics.flow.quotient import reader_counts
 from depgraph.metrics.reach import descendants
 
-#: How many times an antichain is made larger.
-_EXTENSIONS = 8
+#: How many times an antichain is made larger unless one says otherwise.
+EXTENSIONS = 8
 
 
-def large_antichain(dag: Dag, depth: IntArray) -> IntArray:
+def large_antichain(dag: Dag, depth: IntArray, extensions: int = EXTENSIONS) -> IntArray:
     """Return the numbers of the nodes of a large antichain, inputs left out, in order.
 
     The nodes at one depth do not depend on each other, nor do those of one block, nor those that nothing reads. To the
@@ -26,6 +26,8 @@ def large_antichain(dag: Dag, depth: IntArray) -> IntArray:
     dag : Dag
     depth : (nodes,) int64
         The longest chain that ends in each node, in nodes.
+    extensions : int, optional
+        How many times it is made larger.
     """
     free = np.arange(dag.nodes) >= dag.inputs
     if not free.any():
@@ -40,7 +42,7 @@ def large_antichain(dag: Dag, depth: IntArray) -> IntArray:
             key=len,
         )
     ]
-    for _ in range(_EXTENSIONS):
+    for _ in range(extensions):
         free &= ~(ancestors(dag, found[-1], found[-1] + 1) | descendants(dag, found[-1]))
         if not free.any():
             break

@@ -13,7 +13,7 @@ from depgraph.dag.graph import DependencyGraph, Node, check_graph
 from depgraph.dag.levels import depths
 from depgraph.dag.runs import IntArray
 from depgraph.errors import GraphError
-from depgraph.metrics.flow.antichain import large_antichain
+from depgraph.metrics.flow.antichain import EXTENSIONS, large_antichain
 from depgraph.metrics.flow.columns import columns
 from depgraph.metrics.flow.cover import Halves, halved
 from depgraph.metrics.flow.matching import direct_chains
@@ -136,11 +136,12 @@ def bounds(dag: Dag, depth: IntArray, exact: Effort) -> tuple[IntArray, int]:
         The longest chain that ends in each node, in nodes.
     exact : {"auto", "never", "always"}
     """
-    found = large_antichain(dag, depth)
+    quick = exact == "never" and dag.nodes + dag.runs > _QUICK
+    found = large_antichain(dag, depth, 0 if quick else EXTENSIONS)
     upper = dag.nodes - dag.inputs
     if upper > len(found) and _COLUMN * (len(dag.blocks) - 1) <= dag.nodes:
         upper = min(upper, columns(dag))
-    if upper == len(found) or (exact == "never" and dag.nodes + dag.runs > _QUICK):
+    if upper == len(found) or quick:
         return found, upper
     try:
         return _with_flow(dag, found, upper, exact)

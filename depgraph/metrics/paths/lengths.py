@@ -101,7 +101,7 @@ def length_parts(passage: Passage, weights: Table) -> Iterator[tuple[slice, Call
     longest = None
     if weights.dtype.kind == "i" and min(passage.shape) and len(passage.sources) >= _WORTHWHILE:
         longest = int(depths(passage.dag, weights).max())
-        passage, weights = passage.shortened(passage.with_targets(weights))
+        passage, weights = passage.shortened(weights)
     else:
         weights = passage.with_targets(weights)
     if not passage.exists:

@@ -11,7 +11,7 @@ import numpy as np
 
 from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.dag.runs import BoolArray, IntArray, Runs
-from depgraph.dag.stretches import in_blocks
+from depgraph.dag.stretches import Stretches, in_blocks
 from depgraph.metrics.paths.joins import Table
 from depgraph.metrics.paths.skeleton import skeleton
 from depgraph.metrics.paths.sweep import Sweep, Value
@@ -40,16 +40,19 @@ class Passage:
     ----------
     dag : Dag
         The graph itself.
-    stretches : Stretches
-        Its stretches, and that of the targets.
     lengths : (runs,) int64 or None
         What reading each run adds to a path, besides the weight of the node that reads it.
     """
 
     def __init__(self, graph: DependencyGraph, sources: IntArray, targets: Runs, exact: bool = True) -> None:
         self.dag, self.sources, self.targets = graph.dag, sources, len(targets)
-        self.stretches = (self.dag.stretches if exact else in_blocks(self.dag)).followed_by(targets)
         self.lengths: IntArray | None = None
+        self._alone, self._rows = self.dag.stretches if exact else in_blocks(self.dag), targets
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        """The graph's stretches, and that of the targets."""
+        return self._alone.followed_by(self._rows)
 
     @cached_property
     def sweep(self) -> Sweep:
@@ -76,12 +79,13 @@ class Passage:
 
     def shortened(self, weights: Table) -> tuple[Passage, Table]:
         """Return the skeleton of the way for weights that are integers, and the weights of what it keeps."""
-        found = skeleton(self.stretches, self.dag.inputs, weights)
+        found = skeleton(self._alone, self._rows, self.dag.inputs, weights)
         shorter = copy(self)
+        shorter.__dict__.update(stretches=found.stretches)
         for kept in ("sweep", "wanted"):
             shorter.__dict__.pop(kept, None)
-        shorter.stretches, shorter.lengths = found.stretches, found.lengths
-        return shorter, weights[found.kept]
+        shorter.lengths = found.lengths
+        return shorter, self.with_targets(weights[found.kept])
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -38,7 +38,7 @@ class Skeleton:
     lengths: IntArray
 
 
-def skeleton(stretches: Stretches, inputs: int, weights: IntArray) -> Skeleton:
+def skeleton(stretches: Stretches, targets: Runs, inputs: int, weights: IntArray) -> Skeleton:
     """Draw stretches together with what they come from.
 
     A stretch goes if each of its nodes comes from a single node, its root, if the roots are consecutive nodes of one
@@ -48,7 +48,8 @@ def skeleton(stretches: Stretches, inputs: int, weights: IntArray) -> Skeleton:
     Parameters
     ----------
     stretches : Stretches
-        The last of them stays.
+    targets : Runs
+        One more stretch behind them, which stays: a node for each row, which reads what is in the row.
     inputs : int
         The first nodes, which stay.
     weights : (nodes,) int64
@@ -60,14 +61,16 @@ def skeleton(stretches: Stretches, inputs: int, weights: IntArray) -> Skeleton:
     gone = np.zeros(len(bounds) - 1, bool)
     stretch_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     chained, run_bounds = stretches.chained.tolist(), reads.indptr[bounds].tolist()
-    for stretch, (low, high) in enumerate(pairwise(bounds.tolist()[:-1])):
+    for stretch, (low, high) in enumerate(pairwise(bounds.tolist())):
         first, last = run_bounds[stretch], run_bounds[stretch + 1]
-        counts = np.diff(reads.indptr[low : high + 1])
-        if low < inputs or chained[stretch] or not counts.all():
+        if low < inputs or chained[stretch] or last == first:
             continue
         starts, stops = reads.starts[first:last], reads.stops[first:last]
         found = root[starts]
-        if (found[0] != found[: counts[0]]).any() or (found != root[stops - 1]).any():
+        if (found[0] != found[: reads.indptr[low + 1] - first]).any() or (found != root[stops - 1]).any():
+            continue
+        counts = np.diff(reads.indptr[low : high + 1])
+        if not counts.all():
             continue
         added = extra[starts]
         if (lengths := stops - starts).max() > 1:
@@ -90,25 +93,33 @@ def skeleton(stretches: Stretches, inputs: int, weights: IntArray) -> Skeleton:
             continue
         root[low:high], extra[low:high], least[stretch], gone[stretch] = found, added, shortest[0], True
     if not gone.any():
-        return Skeleton(stretches, np.arange(nodes), np.zeros(len(reads.starts), np.int64))
-    return _assembled(stretches, stretch_of, root, extra, least, gone)
+        whole = stretches.followed_by(targets)
+        return Skeleton(whole, np.arange(nodes), np.zeros(len(whole.reads.starts), np.int64))
+    return _assembled(stretches, targets, stretch_of, root, extra, least, gone)
 
 
 def _assembled(
-    stretches: Stretches, stretch_of: IntArray, root: IntArray, extra: IntArray, least: IntArray, gone: BoolArray
+    stretches: Stretches,
+    targets: Runs,
+    stretch_of: IntArray,
+    root: IntArray,
+    extra: IntArray,
+    least: IntArray,
+    gone: BoolArray,
 ) -> Skeleton:
     """Keep the stretches that are not gone; what they read of those that are becomes what these come from."""
     lows, sizes = stretches.bounds[:-1], np.diff(stretches.bounds)
     kept = expand(lows[~gone], stretches.bounds[1:][~gone])
     shift = offsets(np.where(gone, 0, sizes))[:-1] - lows
-    reads = stretches.reads.take(kept)
+    reads = stretches.reads.take(kept).followed_by(targets.split_at(stretches.bounds[1:]))
     rows, starts, stops = reads.rows, reads.starts, reads.stops
     read = stretch_of[starts]
-    since, until = _ends(root, extra, stretches.bounds, np.unique(read[gone[read]]))
-    first, last, usual = root[starts], root[stops - 1], least[read]
+    usual = least[read]
+    since, until = _ends(root, extra, stretches.bounds, starts, stops, read)
+    first, last = root[starts], root[stops - 1]
     one = first == last
     # A run of a single root; or one from the first to the last, each of them apart where something is cut off.
-    before, after = ~one & (until[starts] != usual), ~one & (since[stops - 1] != usual)
+    before, after = ~one & (until != usual), ~one & (since != usual)
     low, high = first + before, last + 1 - after
     middle = high > low
     single = _smallest(extra, starts[one], stops[one])
@@ -116,14 +127,17 @@ def _assembled(
     begin, end = np.stack([first, low, last], 1)[parts], np.stack([first + 1, high, last + 1], 1)[parts]
     usual = usual.copy()
     usual[one] = single
-    added = np.stack([until[starts], usual, since[stops - 1]], 1)[parts]
+    added = np.stack([until, usual, since], 1)[parts]
     rows = np.repeat(rows, parts.sum(1))
     useful = _undominated(rows, begin, end, added)
     rows, begin, end, added = rows[useful], begin[useful], end[useful], added[useful]
     moved = shift[stretch_of[begin]]
-    shorter = Runs(offsets(np.bincount(rows, minlength=len(kept))), begin + moved, end + moved)
-    bounds = np.append((lows + shift)[~gone], len(kept))
-    return Skeleton(Stretches(bounds, stretches.chained[~gone], shorter), kept, added)
+    count = len(kept) + len(targets)
+    shorter = Runs(offsets(np.bincount(rows, minlength=count)), begin + moved, end + moved)
+    bounds, chained = np.append((lows + shift)[~gone], len(kept)), stretches.chained[~gone]
+    if len(targets):
+        bounds, chained = np.append(bounds, count), np.append(chained, False)
+    return Skeleton(Stretches(bounds, chained, shorter), kept, added)
 
 
 def _undominated(rows: IntArray, starts: IntArray, stops: IntArray, added: IntArray) -> BoolArray:
@@ -141,22 +155,28 @@ def _undominated(rows: IntArray, starts: IntArray, stops: IntArray, added: IntAr
     return useful
 
 
-def _ends(root: IntArray, extra: IntArray, bounds: IntArray, stretches: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the least addition from the beginning of each node's group up to it, and from it to the group's end.
+def _ends(
+    root: IntArray, extra: IntArray, bounds: IntArray, starts: IntArray, stops: IntArray, read: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the least addition that each run finds in its last group, and the one that it finds in its first.
 
-    A group is what comes from the same root in the same stretch; of nodes in other stretches, 0.
+    A group is what comes from the same root in the same stretch. A run may begin or end within one: what counts is
+    what lies between there and the group's other end.
     """
-    since, until = np.zeros((2, len(root)), np.int64)
-    nodes = expand(bounds[stretches], bounds[stretches + 1])
-    if len(nodes):
-        fresh = np.append(True, (root[nodes[1:]] != root[nodes[:-1]]) | (np.diff(nodes) > 1))
-        fresh[offsets(bounds[stretches + 1] - bounds[stretches])[:-1]] = True
-        # Lifted so that a running minimum starts anew with each group.
-        own = extra[nodes]
-        lift = np.cumsum(fresh) * (int(own.max()) + 1)
-        since[nodes] = np.minimum.accumulate(own - lift) + lift
-        until[nodes] = np.minimum.accumulate((own + lift)[::-1])[::-1] - lift
-    return since, until
+    stretches, which = np.unique(read, return_inverse=True)
+    sizes = bounds[stretches + 1] - bounds[stretches]
+    nodes, begin = expand(bounds[stretches], bounds[stretches + 1]), offsets(sizes)[:-1]
+    if not len(nodes):
+        return np.zeros((2, 0), np.int64)[0], np.zeros(0, np.int64)
+    own, roots = extra[nodes], root[nodes]
+    fresh = np.append(True, roots[1:] != roots[:-1])
+    fresh[begin] = True
+    # Lifted so that a running minimum starts anew with each group.
+    lift = np.cumsum(fresh) * (int(own.max()) + 1)
+    since = np.minimum.accumulate(own - lift) + lift
+    until = np.minimum.accumulate((own + lift)[::-1])[::-1] - lift
+    place = (begin - bounds[stretches])[which]
+    return since[stops - 1 + place], until[starts + place]
 
 
 def _smallest(values: IntArray, starts: IntArray, stops: IntArray) -> IntArray:

@@ -107,7 +107,7 @@ def test_masked_scores_wait_for_nothing() -> None:
 def test_a_flow_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = depgraph.from_networkx(nx.DiGraph([(0, 2), (0, 3), (1, 3), (1, 4), (2, 5), (4, 5), (3, 6), (6, 7), (6, 8)]))
     expected = expected_width(executed_part(graph))
-    monkeypatch.setattr(module, "large_antichain", lambda dag, depth: np.array([dag.nodes - 1]))
+    monkeypatch.setattr(module, "large_antichain", lambda dag, depth, _: np.array([dag.nodes - 1]))
     monkeypatch.setattr(module, "_LARGEST_NETWORK", -1)
     bounds = width(graph, "auto")
     assert (bounds.size, bounds.is_exact) == (1, False)
@@ -159,3 +159,14 @@ def test_it_shows_its_numbers_and_not_the_graph() -> None:
     assert repr(width(graph)) == "Width(numbers=array([1, 2]), upper=2)"
     assert isinstance(width(graph), Width)
     assert [node.id for node in width(graph).nodes] == ["b", "c"]
+
+
+def test_bounds_of_large_graphs_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = eager_attention(2, 12)
+    patient = width(graph, "never")
+    monkeypatch.setattr(module, "_QUICK", 100)
+    quick = width(graph, "never")
+    exact = width(graph, "always")
+    assert quick.size <= patient.size <= exact.size == exact.upper <= patient.upper <= quick.upper
+    assert quick.size < exact.size
+    assert len(quick.nodes) == quick.size

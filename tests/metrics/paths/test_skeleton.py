@@ -12,7 +12,6 @@ import depgraph
 from depgraph.dag.graph import DependencyGraph
 from depgraph.dag.runs import Runs
 from depgraph.metrics.paths import lengths as module
-from depgraph.metrics.paths.passage import Passage
 from depgraph.metrics.paths.skeleton import skeleton
 from tests.metrics.paths.test_lengths import expected_lengths
 from tests.metrics.strategies import graphs
@@ -21,12 +20,11 @@ from tests.metrics.synthetic import Builder, eager_attention, one_to_one, recurr
 
 def kept(graph: DependencyGraph) -> int:
     """Return how many executed nodes a skeleton keeps, the readers of outputs left out."""
-    passage = Passage.between(graph, None, None)
-    weights = passage.with_targets(
-        np.append(np.zeros(graph.dag.inputs, int), np.ones(graph.dag.nodes - graph.dag.inputs, int))
-    )
-    found = skeleton(passage.stretches, graph.dag.inputs, weights)
-    return int(((found.kept >= graph.dag.inputs) & (found.kept < graph.dag.nodes)).sum())
+    weights = (np.arange(graph.dag.nodes) >= graph.dag.inputs).astype(np.int64)
+    outputs = graph.outputs.default().nodes
+    found = skeleton(graph.dag.stretches, outputs, graph.dag.inputs, weights)
+    assert len(found.stretches.reads) == len(found.kept) + len(outputs)
+    return int((found.kept >= graph.dag.inputs).sum())
 
 
 @st.composite
