@@ -68,6 +68,11 @@ class Dag:
         found.flags.writeable = False
         return found
 
+    def followed_by(self, rows: Runs) -> Dag:
+        """Return the graph with one more node for each row, in a last block: the node reads what is in the row."""
+        reads = self.reads.followed_by(rows.split_at(self.blocks[1:]))
+        return Dag(self.inputs, reads, np.unique(np.append(self.blocks, self.nodes + len(rows))))
+
     def edge_arrays(self) -> tuple[IntArray, IntArray]:
         """Return every edge as two arrays (read node, reading node). Memory grows with the number of edges."""
         reader, read = self.reads.elements()

@@ -9,40 +9,24 @@ Whether that is so is checked, in the calls and in the values handed on; where i
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from torch import Tensor, fx
-from torch._ops import HigherOrderOperator
+from torch import fx
 from torch.utils import _pytree as pytree
 
 from depgraph.dag.runs import Runs, stack
 from depgraph.rules.values import FIRST, Value, core
 from depgraph.unrolling.calls import Made
+from depgraph.unrolling.layers import FOLLOWED, find, same
+from depgraph.unrolling.memory import reserve
 
 if TYPE_CHECKING:
     from depgraph.unrolling.builder import Builder, Mark
 
-#: Fewer copies are not worth looking for.
-_FEWEST = 2
-#: Layers that are followed before others are copied.
-_FOLLOWED = 3
-#: Distances between equal calls that are tried as the length of a layer.
-_TRIED = 8
-
 Where = Callable[[fx.Node], tuple[str, str]]
-
-
-class Layers(NamedTuple):
-    """Calls ``start … start + length * times - 1`` are the same ones over and over again."""
-
-    start: int
-    length: int
-    times: int
 
 
 class Repetition:
@@ -64,7 +48,7 @@ class Repetition:
     def __init__(self, nodes: Sequence[fx.Node], placeholders: Mapping[str, Any]) -> None:
         self.calls = [node for node in nodes if node.op == "call_function"]
         self.number = {node: k for k, node in enumerate(self.calls)}
-        self.layers = _find(self.calls, self.number, placeholders)
+        self.layers = find(self.calls, self.number, placeholders)
         self.kept: set[fx.Node] = set()
         self.marks: list[Mark] = []
         self.seen: list[int] = []
@@ -73,11 +57,11 @@ class Repetition:
         if self.layers is not None:
             start, length, times = self.layers
             after = start + length * times
-            for layer in range(_FOLLOWED, times):
+            for layer in range(FOLLOWED, times):
                 for k in range(length):
                     node = self.calls[start + layer * length + k]
                     if any(self.number.get(user, after) >= after for user in node.users):
-                        self.kept.add(self.calls[start + (_FOLLOWED - 1) * length + k])
+                        self.kept.add(self.calls[start + (FOLLOWED - 1) * length + k])
 
     def before(
         self, node: fx.Node, values: dict[fx.Node, Any], builder: Builder, said: int, where: Where
@@ -99,17 +83,17 @@ class Repetition:
             return []
         start, length, _ = self.layers
         k = self.number[node] - start
-        if 0 <= k < length * _FOLLOWED and k % length:
+        if 0 <= k < length * FOLLOWED and k % length:
             self.sites.append(len(builder.operations))
-        if k % length or not 0 <= k // length <= _FOLLOWED:
+        if k % length or not 0 <= k // length <= FOLLOWED:
             return []
         self.marks.append(builder.mark())
         self.seen.append(said)
-        self.sites = self.sites if k // length == _FOLLOWED else []
-        if k // length == _FOLLOWED - 1:
-            self.handed_on = self._handed_on(values, _FOLLOWED - 2)
+        self.sites = self.sites if k // length == FOLLOWED else []
+        if k // length == FOLLOWED - 1:
+            self.handed_on = self._handed_on(values, FOLLOWED - 2)
         self.sites.append(len(builder.operations))
-        if k // length < _FOLLOWED or not self._holds(values, builder, where):
+        if k // length < FOLLOWED or not self._holds(values, builder, where):
             return []
         return self._copy(values, builder, where)
 
@@ -134,7 +118,7 @@ class Repetition:
         for node, first, last in zip(self._model(), self.sites, self.sites[1:], strict=False):
             if any((made.module, made.source) != where(node) for made in builder.operations[first:last]):
                 return False
-        now = self._handed_on(values, _FOLLOWED - 1)
+        now = self._handed_on(values, FOLLOWED - 1)
         return now.keys() >= self.handed_on.keys() and all(
             same(moved(self.handed_on[k], base.count, step), now[k]) for k in self.handed_on
         )
@@ -143,7 +127,7 @@ class Repetition:
         """Return the calls of the last layer that is followed, of which the others are copies."""
         assert self.layers is not None
         start, length, _ = self.layers
-        return self.calls[start + (_FOLLOWED - 1) * length : start + _FOLLOWED * length]
+        return self.calls[start + (FOLLOWED - 1) * length : start + FOLLOWED * length]
 
     def _copy(self, values: dict[fx.Node, Any], builder: Builder, where: Where) -> list[fx.Node]:
         """Copy the last layer to all that follow, and return their calls."""
@@ -156,8 +140,10 @@ class Repetition:
         reads = stack(builder.reads_since(three))
         blocks, calls = builder.blocks_since(three), builder.calls[three.calls :]
         inner = reads.starts >= base.count
-        for layer in range(_FOLLOWED, times):
-            ahead = layer - _FOLLOWED + 1
+        last = builder.operations[-1]
+        reserve((times - FOLLOWED) * step, last.name, last.source)
+        for layer in range(FOLLOWED, times):
+            ahead = layer - FOLLOWED + 1
             own = self.calls[start + layer * length : start + (layer + 1) * length]
             shift = inner * (ahead * step)
             builder.extend(Runs(reads.indptr, reads.starts + shift, reads.stops + shift), blocks, ahead * step)
@@ -186,7 +172,7 @@ class Repetition:
                 known = model[k] in self.kept or k in self.handed_on
                 if known and model[k] in values:
                     values[node] = moved(values[model[k]], base.count, ahead * step)
-        return self.calls[start + _FOLLOWED * length : start + times * length]
+        return self.calls[start + FOLLOWED * length : start + times * length]
 
 
 def moved(tree: Any, first: int, step: int) -> Any:
@@ -200,126 +186,3 @@ def moved(tree: Any, first: int, step: int) -> Any:
         return replace(value, codes=codes)
 
     return pytree.tree_map(move, tree)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Tell whether two arguments or results are the same to every rule."""
-    if one is other:
-        return True
-    if isinstance(one, Value) and isinstance(other, Value):
-        return (
-            (one.dtype, one.positive) == (other.dtype, other.positive)
-            and _equal(one.codes, other.codes)
-            and _equal(one.known, other.known)
-        )
-    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
-        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and isinstance(one, (int, float, bool, str, type(None))) and one == other
-
-
-def _equal(one: Tensor | None, other: Tensor | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    left, right = core(one), core(other)
-    if left.shape != right.shape:
-        return False
-    return torch.equal(left, right) or bool(((left == right) | ((left != left) & (right != right))).all())
-
-
-def _find(calls: Sequence[fx.Node], number: Mapping[fx.Node, int], placeholders: Mapping[str, Any]) -> Layers | None:
-    """Return the longest stretch of calls that repeat, None where there is none worth it."""
-    forms: dict[Any, int] = {}
-    token = np.array([forms.setdefault(_form(node), len(forms)) for node in calls], np.int64)
-    best: Layers | None = None
-    for length in _distances(token):
-        agrees = np.append(token[:-length] == token[length:], False)
-        for first, last in _stretches(agrees):
-            times = (last - first) // length + 1
-            if times - _FOLLOWED < _FEWEST:
-                continue
-            layers = _checked(Layers(first, length, times), calls, number, placeholders)
-            if layers is not None and (best is None or _saved(layers) > _saved(best)):
-                best = layers
-    return best
-
-
-def _saved(layers: Layers) -> int:
-    return layers.length * (layers.times - _FOLLOWED)
-
-
-def _distances(token: np.ndarray) -> list[int]:
-    """Return the distances at which most equal calls follow each other for one kind of call, the commonest first."""
-    order = np.argsort(token, kind="stable")
-    found: Counter[int] = Counter()
-    for places in np.split(order, np.flatnonzero(np.diff(token[order])) + 1):
-        if len(places) >= _FOLLOWED + _FEWEST:
-            ((apart, often),) = Counter(np.diff(places).tolist()).most_common(1)
-            if 2 * often >= len(places) - 1:
-                found[apart] += 1
-    return sorted(length for length, _ in found.most_common(_TRIED))
-
-
-def _stretches(agrees: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], agrees, [False]]).astype(np.int8)))
-    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-
-
-def _checked(
-    layers: Layers, calls: Sequence[fx.Node], number: Mapping[fx.Node, int], placeholders: Mapping[str, Any]
-) -> Layers | None:
-    """Return the layers as long as each call is to the one of the layer before what that one is to the one before it.
-
-    The first layer may be given something else: from the second on, what is read of a layer is read again one layer on.
-    """
-    start, length, times = layers
-    for k in range(start + length, start + (times - 1) * length):
-        if not _alike(calls[k], calls[k + length], start, length, number, placeholders):
-            times = (k - start) // length + 1
-            break
-    return Layers(start, length, times) if times - _FOLLOWED >= _FEWEST else None
-
-
-def _alike(
-    one: fx.Node,
-    other: fx.Node,
-    start: int,
-    length: int,
-    number: Mapping[fx.Node, int],
-    placeholders: Mapping[str, Any],
-) -> bool:
-    first = start + (number[one] - start) // length * length
-    for mine, its in zip(one.all_input_nodes, other.all_input_nodes, strict=False):
-        if mine in number and number[mine] >= start:
-            # In the layer itself or in the one before it.
-            if number[mine] < first - length or number.get(its, -1) != number[mine] + length:
-                return False
-        elif mine is not its and not (
-            mine.op == its.op == "placeholder"
-            and _layout(mine) == _layout(its)
-            and same(placeholders.get(mine.name), placeholders.get(its.name))
-        ):
-            return False
-    return len(one.all_input_nodes) == len(other.all_input_nodes)
-
-
-def _form(node: fx.Node) -> Any:
-    """Return what an operator is called with but for the tensors; calls that cannot be copied have one of their own."""
-    target = node.target
-    if isinstance(target, HigherOrderOperator):
-        return node
-    order: dict[fx.Node, int] = {}
-    rest = fx.node.map_arg((node.args, node.kwargs), lambda n: f"%{order.setdefault(n, len(order))}")
-    return repr((str(target), rest, _layout(node)))
-
-
-def _layout(node: fx.Node) -> list[Any]:
-    """Return the form of what a node returns."""
-    return [
-        (tuple(v.shape), v.stride() if v.layout == torch.strided else (), v.dtype, v.device)
-        if isinstance(v, Tensor)
-        else repr(v)
-        for v in pytree.tree_leaves(node.meta.get("val"))
-    ]

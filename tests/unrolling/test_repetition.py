@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import depgraph
-from depgraph.unrolling import repetition
+from depgraph.unrolling import layers, repetition
 
 
 class Block(nn.Module):
@@ -120,7 +120,7 @@ def check(model: nn.Module, x: torch.Tensor, copied: bool, axis: int = 1) -> Non
     found, repeats = traced(model, x, axis)
     assert repeats == copied
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repetition, "_FEWEST", 10**6)
+        patch.setattr(layers, "FEWEST", 10**6)
         expected, repeats = traced(model, x, axis)
     assert not repeats
     for mine, its in (

@@ -13,7 +13,6 @@ from depgraph.errors import PositionError
 from depgraph.metrics.flow.capacities import capacities
 from depgraph.metrics.flow.contraction import Supply, contract
 from depgraph.metrics.flow.network import flow_through
-from depgraph.metrics.paths.sweep import with_readers
 from depgraph.metrics.reach import descendants
 from depgraph.metrics.select import Selections, select_several
 from depgraph.metrics.weights import Weight
@@ -157,7 +156,7 @@ def _cut(graph: DependencyGraph, starts: Ends, ends: Ends, weight: Weight) -> Cu
     carried = capacities(graph, weight)
     sources = stack([terminal.nodes.take(numbers) for terminal, numbers in starts]).starts
     rows = stack([terminal.nodes.take(numbers) for terminal, numbers in ends])
-    dag = with_readers(graph.dag, rows)
+    dag = graph.dag.followed_by(rows)
     sinks = np.arange(graph.dag.nodes, dag.nodes)
     between = descendants(dag, sources) & ancestors(dag, sinks, sinks + 1)
     fed, drained = np.zeros((2, dag.nodes), np.int64)

@@ -15,7 +15,7 @@ from depgraph.dag.nodes import Nodes
 from depgraph.dag.runs import IntArray
 from depgraph.metrics.paths.joins import Table
 from depgraph.metrics.paths.passage import Passage
-from depgraph.metrics.paths.sweep import Sweep, Value, with_readers
+from depgraph.metrics.paths.sweep import Sweep, Value
 from depgraph.metrics.select import Selection, endpoint
 from depgraph.metrics.weights import Weight, node_weights
 
@@ -168,7 +168,7 @@ def shortest_path(graph: DependencyGraph, source: Selection, target: Selection, 
     passage.sweep.run(weights, missing, starts, _keep(passage.sweep, lengths), passage.wanted)
     if lengths[-1] >= missing:
         return Path(-1, [])
-    return Path(lengths[-1].item(), Nodes(graph, _walk_back(with_readers(graph.dag, gathered), lengths)))
+    return Path(lengths[-1].item(), Nodes(graph, _walk_back(graph.dag.followed_by(gathered), lengths)))
 
 
 def critical_path(graph: DependencyGraph, weight: Weight = "ops") -> Path:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from depgraph.dag.dag import Dag
 from depgraph.dag.runs import BoolArray, IntArray, Runs, offsets
 from depgraph.dag.stretches import Stretches
 from depgraph.metrics.paths.joins import MINIMUM, Join, SmallestSum, Table
@@ -229,12 +228,6 @@ class Sweep:
         if result is not None and result.fresh:
             self.join.settle(result.table)
         return result
-
-
-def with_readers(dag: Dag, rows: Runs) -> Dag:
-    """Return the graph with one more node for each row, in a last block: the node reads what is in the row."""
-    reads = dag.reads.followed_by(rows.split_at(dag.blocks[1:]))
-    return Dag(dag.inputs, reads, np.unique(np.append(dag.blocks, dag.nodes + len(rows))))
 
 
 def _taken(column: Column, value: Value, join: Join | SmallestSum) -> Value:
