@@ -48,6 +48,8 @@ def selector(starts: IntArray, stops: IntArray, size: int, join: Join | Smallest
         return _running(int(starts.min()), high, high - starts - 1, join, backwards=True)
     if int(lengths.min()) == longest and _ascending(starts, longest):
         return _tiles(low, count, longest, join)
+    if longest == 2 and (join.idempotent or int(lengths.min()) == 2):
+        return _both(starts, stops - 1, size, join)
     keys, inverse = np.unique(starts * (size + 1) + stops, return_inverse=True)
     if len(keys) < count:
         inner = selector(keys // (size + 1), keys % (size + 1), size, join)
@@ -129,6 +131,20 @@ def _one_run(low: int, high: int, count: int, join: Join | SmallestSum) -> Selec
             row = join.reduce(row, axis=0, keepdims=True)
             join.settle(row)
         return (row if count == 1 else np.broadcast_to(row, (count, *row.shape[1:]))), False
+
+    return select
+
+
+def _both(firsts: IntArray, lasts: IntArray, size: int, join: Join | SmallestSum) -> Selector:
+    """Runs of one or two rows: their first and their last one."""
+    one, other = (
+        _slice(int(rows[0]), int(rows[0]) + len(rows), size) if _ascending(rows, 1) else _gather(rows)
+        for rows in (firsts, lasts)
+    )
+
+    def select(table: Table) -> tuple[Table, bool]:
+        left, fresh = one(table)
+        return join(left, other(table)[0], out=left if fresh else None), True
 
     return select
 

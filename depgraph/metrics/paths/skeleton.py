@@ -15,6 +15,8 @@ import numpy as np
 from depgraph.dag.runs import BoolArray, IntArray, Runs, expand, offsets
 from depgraph.dag.stretches import Stretches
 
+#: With less than this share of the nodes to be drawn together, the graph stays as it is.
+_WORTHWHILE = 0.1
 #: A run is compared with that many behind it in its row.
 _COMPARED = 4
 
@@ -92,7 +94,7 @@ def skeleton(stretches: Stretches, targets: Runs, inputs: int, weights: IntArray
         if (shortest != shortest[0]).any():
             continue
         root[low:high], extra[low:high], least[stretch], gone[stretch] = found, added, shortest[0], True
-    if not gone.any():
+    if int(np.diff(bounds)[gone].sum()) < _WORTHWHILE * nodes:
         whole = stretches.followed_by(targets)
         return Skeleton(whole, np.arange(nodes), np.zeros(len(whole.reads.starts), np.int64))
     return _assembled(stretches, targets, stretch_of, root, extra, least, gone)

@@ -12,6 +12,7 @@ import depgraph
 from depgraph.dag.graph import DependencyGraph
 from depgraph.dag.runs import Runs
 from depgraph.metrics.paths import lengths as module
+from depgraph.metrics.paths import skeleton as bones
 from depgraph.metrics.paths.skeleton import skeleton
 from tests.metrics.paths.test_lengths import expected_lengths
 from tests.metrics.strategies import graphs
@@ -62,6 +63,7 @@ def test_lengths_are_those_of_dijkstra(graph: DependencyGraph, data: st.DataObje
     by_operation = {n: k % (most + 1) for k, o in enumerate(graph.operations) for n in range(o.start, o.stop)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WORTHWHILE", 0)
+        patch.setattr(bones, "_WORTHWHILE", 1e-9)
         for weights in (cost, by_operation):
             found = depgraph.path_lengths(graph, weight=lambda node, weights=weights: weights[node.id])
             assert np.array_equal(found, expected_lengths(graph, weights))
