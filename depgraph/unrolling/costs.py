@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from torch import fx
 
 from depgraph.dag.costs import TOO_MUCH
@@ -134,29 +136,43 @@ class Costs:
 
 
 def divided(total: int, shares: Sequence[int]) -> list[Number]:
-    """Return a total divided in proportion, in integers where all parts are.
+    """Return whole numbers that add up to a total, as nearly in proportion as whole numbers are (Hamilton's method).
+
+    What is left over after rounding down goes, one each, to those that lost most by it.
 
     Examples
     --------
-    >>> divided(12, [1, 2]), divided(7, [1, 1])
-    ([4, 8], [3.5, 3.5])
+    >>> divided(12, [1, 2]), divided(8, [1, 1, 1])
+    ([4, 8], [3, 3, 2])
     """
-    whole = sum(shares)
-    if all(total * part % whole == 0 for part in shares):
-        return [total * part // whole for part in shares]
-    return [total * part / whole for part in shares]
+    return [int(part) for part in apportioned(total, np.array(shares, object))]
+
+
+def apportioned(total: int, shares: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return what `divided` does, as an array."""
+    whole = int(shares.sum())
+    if total * int(shares.max(initial=0)) >= 1 << 62:
+        shares = shares.astype(object)
+    exact = shares * total
+    parts, lost = exact // whole, exact % whole
+    left = total - int(parts.sum())
+    if left:
+        parts[np.argsort(-lost, kind="stable")[:left]] += 1
+    return parts
 
 
 def shared(total: Number, elements: Elements, nodes: int) -> NumberArray:
-    """Return what each node of an operation costs, in integers where all costs are.
+    """Return what each node of an operation costs: whole numbers that add up to a total that is one.
 
     Examples
     --------
-    >>> shared(12, np.array([1, 2, 3]), 3), shared(1, 5, 2)
-    (array([2, 4, 6]), array([0.5, 0.5]))
+    >>> shared(12, np.array([1, 2, 3]), 3), shared(3, 5, 2), shared(1.0, 5, 2)
+    (array([2, 4, 6]), array([2, 1]), array([0.5, 0.5]))
     """
+    if not isinstance(total, int):
+        parts = np.broadcast_to(elements, nodes)
+        return parts * (total / int(parts.sum()))
     if isinstance(elements, int):
-        return np.full(nodes, total // nodes if total % nodes == 0 and isinstance(total, int) else total / nodes)
-    parts: NumberArray = elements // np.gcd.reduce(elements)
-    whole = int(parts.sum())
-    return parts * (total // whole) if isinstance(total, int) and total % whole == 0 else parts * (total / whole)
+        each, left = divmod(total, nodes)
+        return np.repeat([each + 1, each], [left, nodes - left])
+    return apportioned(total, elements).astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ def node_link(graph: DependencyGraph) -> bytes:
     dag = graph.to_networkx()
     names = [_plain(node) for node in dag]
     read, reader = graph.dag.edge_arrays()
+    costs = _costs(graph)
     data = {
         "directed": True,
         "multigraph": False,
@@ -44,12 +46,24 @@ def node_link(graph: DependencyGraph) -> bytes:
             "known_inputs": list(graph.known_inputs),
             "user_rules": list(graph.user_rules),
         },
-        "nodes": [{**data, "id": name} for name, data in zip(names, dag.nodes.values(), strict=True)],
+        "nodes": [
+            {**data, **{cost: found[number] for cost, found in costs.items()}, "id": name}
+            for number, (name, data) in enumerate(zip(names, dag.nodes.values(), strict=True))
+        ],
         "edges": [
             {"source": names[u], "target": names[v]} for u, v in zip(read.tolist(), reader.tolist(), strict=True)
         ],
     }
     return json.dumps(data, allow_nan=False).encode()
+
+
+def _costs(graph: DependencyGraph) -> dict[str, list[int | float]]:
+    """Return what each node costs besides flops, as far as that is known without measuring."""
+    costs: dict[str, list[int | float]] = {}
+    for name in ("bytes", "scalars"):
+        with suppress(GraphError):  # who wants them by name is told why there are none
+            costs[name] = graph.costs(name).tolist()
+    return costs
 
 
 def _terminal(terminal: Terminal, names: Sequence[Any]) -> dict[str, Any]:

@@ -117,7 +117,9 @@ def _own(
 def _terminals(kind: str, terminals: Sequence[Terminal], aliases: Record) -> Terminals:
     known = {terminal.name for terminal in terminals}
     pairs = [_typed(pair, list, "an alias") for pair in _list(aliases, f"{kind}s")]
-    if len(known) < len(terminals) or any(len(pair) != 2 or pair[1] not in known for pair in pairs):
+    if len(known) < len(terminals) or any(
+        len(pair) != 2 or not isinstance(pair[1], str) or pair[1] not in known for pair in pairs
+    ):
         raise _unfitting(f"names of its {kind}s")
     return Terminals(kind, terminals, {_name(key): name for key, name in pairs})
 

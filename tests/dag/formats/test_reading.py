@@ -127,6 +127,7 @@ MISFITS: list[tuple[Change, str]] = [
     (lambda d: d["graph"]["outputs"].append(d["graph"]["outputs"][0]), "the names of its outputs do not fit"),
     (lambda d: d["graph"]["outputs"][0]["nodes"][0].append(-5), "output has the node -5, which is no node of it"),
     (lambda d: d["graph"]["aliases"].update(inputs=[[0, "y"]]), "the names of its inputs do not fit"),
+    (lambda d: d["graph"]["aliases"].update(inputs=[[0, []]]), "the names of its inputs do not fit"),
     (lambda d: d["graph"].update(warnings=[1]), 'one of its "warnings" is 1, not a str'),
     (lambda d: d["graph"].update(mode=None), "its mode is None, not a str"),
     (lambda d: d["edges"].append(d["edges"][0]), "one of its edges is there twice"),

@@ -129,8 +129,21 @@ def test_networkx_reads_it(tmp_path: Path) -> None:
     found = nx.node_link_graph(data, edges="edges")
     expected = graph.to_networkx()
     assert set(found.edges) == set(expected.edges)
-    for node, attributes in expected.nodes.items():
-        assert found.nodes[node] == attributes | {"position": list(attributes["position"])}
+    costs = {name: graph.costs(name).tolist() for name in ("bytes", "scalars")}
+    for number, (node, attributes) in enumerate(expected.nodes.items()):
+        more = {name: cost[number] for name, cost in costs.items()}
+        assert found.nodes[node] == attributes | more | {"position": list(attributes["position"])}
+
+
+def test_what_nodes_cost_is_kept(tmp_path: Path) -> None:
+    graph = traced("lstm", 5)
+    depgraph.save(graph, tmp_path / "graph.json")
+    again = depgraph.load(tmp_path / "graph.json")
+    for name in ("flops", "bytes", "scalars"):
+        assert again.costs(name).tolist() == graph.costs(name).tolist()
+    assert depgraph.state(again, 2, weight="scalars").size == depgraph.state(graph, 2, weight="scalars").size > 1
+    with pytest.raises(depgraph.GraphError, match="no attribute 'seconds'"):
+        again.costs("seconds")
 
 
 def test_a_graph_taken_up_by_networkx_and_given_back() -> None:
