@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import dijkstra
 
 import depgraph
 from depgraph.dag.graph import DependencyGraph, Node
@@ -258,3 +259,13 @@ def test_graphs_without_inputs_or_outputs() -> None:
         path_lengths(depgraph.from_networkx(chain, targets=[2]))
     with pytest.raises(GraphError, match=r"This graph has no outputs; name some when building it\."):
         path_lengths(depgraph.from_networkx(chain, sources=[0]))
+
+
+@given(graphs())
+@settings(max_examples=60)
+def test_lengths_equal_those_of_scipy(graph: DependencyGraph) -> None:
+    start, end = graph.inputs.default(), graph.outputs.default()
+    hops = dijkstra(graph.dag.adjacency().T.tocsr().astype(float), indices=start.nodes.starts, unweighted=True)
+    gathered = [hops[:, end.nodes.row(j)].min(axis=1, initial=np.inf) for j in range(end.count)]
+    expected = np.stack(gathered, 1)
+    assert np.array_equal(path_lengths(graph), np.where(np.isinf(expected), -1, expected))
