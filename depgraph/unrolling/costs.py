@@ -1,7 +1,8 @@
 """What the nodes of a traced model cost, found out when somebody asks: flops, bytes, seconds, scalars.
 
 A call's cost is shared out over the operations that it became and, within each, over its nodes, in proportion to the
-elements of the result that they stand for. A recurrent layer's flops and bytes are those of each layer and direction.
+elements of the result that they stand for; flops and bytes in whole numbers that add up. A recurrent layer's are those
+of each layer and direction.
 """
 
 from __future__ import annotations
