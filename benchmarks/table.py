@@ -23,7 +23,8 @@ _LONGEST = """## The longest path
 
 `depgraph.critical_path(graph).length` against `networkx.dag_longest_path_length` and
 `rustworkx.dag_longest_path_length`; igraph and SciPy have nothing for it. Each library has built its own graph before,
-which is not counted. A column says how many times as long as depgraph a library takes.
+which is not counted; what depgraph keeps of an earlier search is thrown away before each. A column says how many times
+as long as depgraph a library takes.
 
 """
 _DISTANCES = """## All shortest paths from inputs to outputs
