@@ -97,7 +97,7 @@ def test_flops_are_those_that_pytorch_counts_when_the_model_runs(name):
     assert graph.collapse().costs("flops").sum() == flops.sum()
 
 
-@pytest.mark.parametrize("name", ["seq2seq", "resnet", "linear_attention_loop", "mixture_of_experts", "training"])
+@pytest.mark.parametrize("name", ["seq2seq", "resnet", "training"])
 def test_every_weight_of_a_model_file(name):
     graph, file = traced(name, 5), load(name)
     given = file.example_inputs(5)
@@ -373,8 +373,8 @@ def test_a_saved_graph_keeps_its_flops(tmp_path):
     depgraph.save(graph, tmp_path / "graph.json")
     back = depgraph.load(tmp_path / "graph.json")
     assert depgraph.critical_path(back, "flops").length == depgraph.critical_path(graph, "flops").length
-    with pytest.raises(GraphError, match="The node 6 has no attribute 'bytes'"):
-        back.costs("bytes")
+    with pytest.raises(GraphError, match="The node 6 has no attribute 'seconds'"):
+        back.costs("seconds")
 
 
 def test_unknown_costs():
