@@ -160,29 +160,29 @@ def _along_one_axis(codes: Tensor, dead: Tensor, rank: int, boundaries: IntArray
     return Runs(pieces.indptr, ids[pieces.starts], ids[pieces.stops - 1] + 1).split_at(boundaries)
 
 
-_masks: dict[tuple[Any, ...], tuple[Tensor, Runs]] = {}
-"""Masks met last, each with what it leaves. That they are kept keeps their memory from being used for another."""
+_masks: list[tuple[Tensor, Runs]] = []
+"""Copies of the masks met last, each with what it leaves."""
 
 
 def _kept(dead: Tensor) -> Runs:
     """Return, for each row of a mask, the runs along its last axis where it is False."""
-    key = (dead.data_ptr(), dead.shape, dead.stride())
-    if key not in _masks:
-        while len(_masks) >= _MASKS:
-            del _masks[next(iter(_masks))]
-        flat, width = dead.reshape(-1, dead.shape[-1]).numpy(), dead.shape[-1]
-        parts = []
-        step = max(1, CHUNK // width)
-        for low in range(0, len(flat), step):
-            alive = ~flat[low : low + step]
-            opens, closes = alive.copy(), alive.copy()
-            opens[:, 1:] &= ~alive[:, :-1]
-            closes[:, :-1] &= ~alive[:, 1:]
-            row, first = np.divmod(np.flatnonzero(opens), width)
-            last = np.flatnonzero(closes) % width
-            parts.append(Runs(offsets(np.bincount(row, minlength=len(alive))), first, last + 1))
-        _masks[key] = dead, stack(parts)
-    return _masks[key][1]
+    for mask, runs in _masks:
+        if mask.shape == dead.shape and torch.equal(mask, dead):
+            return runs
+    flat, width = dead.reshape(-1, dead.shape[-1]).numpy(), dead.shape[-1]
+    parts = []
+    step = max(1, CHUNK // width)
+    for low in range(0, len(flat), step):
+        alive = ~flat[low : low + step]
+        opens, closes = alive.copy(), alive.copy()
+        opens[:, 1:] &= ~alive[:, :-1]
+        closes[:, :-1] &= ~alive[:, 1:]
+        row, first = np.divmod(np.flatnonzero(opens), width)
+        last = np.flatnonzero(closes) % width
+        parts.append(Runs(offsets(np.bincount(row, minlength=len(alive))), first, last + 1))
+    _masks.append((dead.clone(), stack(parts)))
+    del _masks[:-_MASKS]
+    return _masks[-1][1]
 
 
 def thin(tensor: Tensor) -> Tensor:

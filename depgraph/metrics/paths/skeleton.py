@@ -173,10 +173,11 @@ def _ends(
     own, roots = extra[nodes], root[nodes]
     fresh = np.append(True, roots[1:] != roots[:-1])
     fresh[begin] = True
-    # Lifted so that a running minimum starts anew with each group.
-    lift = np.cumsum(fresh) * (int(own.max()) + 1)
-    since = np.minimum.accumulate(own - lift) + lift
-    until = np.minimum.accumulate((own + lift)[::-1])[::-1] - lift
+    # Ranks, which stay small however large weights are, lifted so that a running minimum starts anew with each group.
+    amounts, rank = np.unique(own, return_inverse=True)
+    lift = np.cumsum(fresh) * len(amounts)
+    since = amounts[np.minimum.accumulate(rank - lift) + lift]
+    until = amounts[np.minimum.accumulate((rank + lift)[::-1])[::-1] - lift]
     place = (begin - bounds[stretches])[which]
     return since[stops - 1 + place], until[starts + place]
 

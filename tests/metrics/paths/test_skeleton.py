@@ -60,6 +60,8 @@ def layered(draw: st.DrawFn) -> DependencyGraph:
 def test_lengths_are_those_of_dijkstra(graph: DependencyGraph, data: st.DataObject) -> None:
     most = data.draw(st.integers(0, 3))
     cost = {n: data.draw(st.integers(0, most)) for n in range(graph.dag.inputs, graph.dag.nodes)}
+    if cost and data.draw(st.booleans()):  # too large to be multiplied by the number of nodes
+        cost[data.draw(st.sampled_from(sorted(cost)))] = 2 * 10**18
     by_operation = {n: k % (most + 1) for k, o in enumerate(graph.operations) for n in range(o.start, o.stop)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WORTHWHILE", 0)
@@ -90,3 +92,14 @@ def test_nothing_goes_where_every_node_brings_two_together() -> None:
     graph = depgraph.from_networkx(grid, [(-1, j) for j in range(6)], [(4, j) for j in range(6)])
     first_column = 5  # each of them reads the one above alone, but they are not all that is in their blocks
     assert kept(graph) >= 5 * 6 - first_column
+
+
+def test_weights_too_large_to_be_lifted() -> None:
+    build = Builder(64)
+    split = build.add("split", one_to_one(np.repeat(np.arange(64), 2)))
+    made = build.add("map", one_to_one(split))
+    ends = build.add("read", Runs(np.arange(65), np.full(64, made[0]), made[1::2] + 1), one_to_one(np.arange(64)))
+    graph = build.graph(one_to_one(ends))
+    cost = dict.fromkeys(range(64, graph.dag.nodes), 1) | {int(made[1]): 10**18}
+    found = depgraph.path_lengths(graph, weight=lambda node: cost[node.id])
+    assert np.array_equal(found, expected_lengths(graph, cost))
