@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import gc
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 import torch
-from torch import fx, nn
-from torch.export import ExportedProgram, export
+from torch import Tensor, fx, nn
+from torch.export import ExportedProgram
 
 from depgraph.errors import TracingError
 from depgraph.tracing import loaded
-from depgraph.tracing.copies import Tensors, copied, initialised, on_cpu
-from depgraph.tracing.exported import Reading, functional, read
-from depgraph.tracing.findings import DREW, failure, sentences
+from depgraph.tracing.copies import initialised
 from depgraph.tracing.given import given
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
-from depgraph.tracing.opaque import is_static
-from depgraph.tracing.program import Leaf, Program
-from depgraph.tracing.settings import SEED, quiet, tracing_settings
-from depgraph.tracing.specialised import Recording, exported, record
+from depgraph.tracing.program import Leaf, Program, Source
+from depgraph.tracing.python.computed import lead_back, shifted
+from depgraph.tracing.python.findings import DREW, failure, sentences
+from depgraph.tracing.recorder.geometry import memory_of
+from depgraph.tracing.recorder.private import levels_kept
+from depgraph.tracing.recorder.record import Recording, record
+from depgraph.tracing.restoring import kept
+from depgraph.tracing.settings import SEED, start_random, tracing_settings
 from depgraph.tracing.state import State
-from depgraph.tracing.structure import Found, Path
-from depgraph.tracing.through_python import lead_back, shifted
-from depgraph.tracing.unsupported import reason, refuse_nested
-from depgraph.tracing.wrapper import Call, Flat
+from depgraph.tracing.structure import Found
+from depgraph.tracing.unsupported import refuse_nested
+from depgraph.tracing.wrapper import Call
+
+_LOCK = RLock()
 
 
 def capture(
     model: nn.Module | ExportedProgram,
-    args: tuple[Any, ...] | torch.Tensor = (),
+    args: tuple[Any, ...] | Tensor = (),
     kwargs: dict[str, Any] | None = None,
 ) -> Program:
     """Return the functional graph of a model for example arguments, with names.
@@ -38,7 +43,7 @@ def capture(
     Parameters
     ----------
     model : torch.nn.Module or torch.export.ExportedProgram
-        A module is traced in the mode it is in; a copy of it, and the module itself stays as it is.
+        A module is run once, in the mode it is in, and then put back to what it was.
     args, kwargs
         Example arguments, as the model would be called; a tensor stands for one argument. An exported program has its
         own, where none are given.
@@ -60,119 +65,127 @@ def capture(
     args, kwargs = given(args, kwargs)
     if isinstance(model, ExportedProgram):
         args, kwargs = loaded.example_inputs(model, args, kwargs)
-        try:
-            with tracing_settings():
-                opened = loaded.open_program(model, args, kwargs)
-        except Exception:  # sizes in it depend on values: it has to be run
-            program = capture(model.module(check_guards=False), args, kwargs)
-            program.mode = loaded.mode_of(model)
-            return program
-        return _program(opened.reading, opened.inputs, opened.found, opened.state, [], loaded.mode_of(model))
+        opened, mode = loaded.opened(model), loaded.mode_of(model)
+        inputs = input_leaves(loaded.inputs_of(model, args, kwargs))
+        with _LOCK, tracing_settings():
+            return _Subject(opened, Call(args, kwargs), inputs, loaded.state_of(opened)).program(mode)
     if not isinstance(model, nn.Module):
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
     call = Call(args, kwargs)
     inputs = input_leaves(tensors_of(arguments_of(model, args, kwargs)))
     refuse_nested(model, inputs)
-    with tracing_settings():
+    with _LOCK, tracing_settings():
         ready = initialised(model, call)
         subject = _Subject(ready, call, inputs, State.of(ready))
-        reading, warnings = subject.read()
-    if call.drew:
-        warnings.append(DREW)
-    return _program(reading, inputs, call.found, subject.state, warnings, "train" if model.training else "eval")
-
-
-def _program(
-    reading: Reading, inputs: list[Leaf], found: list[Path], state: State, warnings: list[str], mode: str
-) -> Program:
-    forms = [result.meta["val"] if isinstance(result, fx.Node) else result for result in reading.results]
-    return Program(
-        graph=reading.graph,
-        module=reading.module,
-        sources=reading.sources,
-        inputs=inputs,
-        outputs=output_leaves([Found(path, form) for path, form in zip(found, forms, strict=True)]),
-        results=reading.results,
-        updates=reading.updates,
-        parameters=state.parameters,
-        tied=state.tied,
-        warnings=warnings,
-        mode=mode,
-    )
+        return subject.program("train" if model.training else "eval")
 
 
 @dataclass(eq=False)
 class _Subject:
-    """A model with its example arguments, and the two ways to get a graph out of it."""
+    """A model with its example arguments."""
 
     model: nn.Module
     call: Call
     inputs: list[Leaf]
     state: State
 
-    def read(self) -> tuple[Reading, list[str]]:
-        """Read the model as it is exported or, where that is refused, what it does on its example inputs."""
-        try:
-            with quiet():
-                program = self._exported()
-            if all(is_static(node.meta.get("val")) for node in program.graph.nodes):
-                return self._reading(program)[0], []
-        except TracingError:
-            raise
-        except Exception:
-            pass  # the example inputs decide
-        try:
-            with quiet():
-                return self._recorded()
-        except TracingError:
-            raise
-        except Exception as error:
-            raise self._failure(error) from error
+    def program(self, mode: str) -> Program:
+        """Record the model, and say what each node stands for."""
+        tensors = [thing for thing in gc.get_objects() if issubclass(type(thing), Tensor)]
+        known = {memory_of(tensor)[0] for tensor in tensors}
+        recording = self._recorded()
+        found = self.call.found
+        reads = [escape.read for escape in recording.escapes]
+        recording.line.graph.output_node().args = ((recording.outputs, list(recording.updates.values()), reads),)
+        lead_back(recording, self._again, known)
+        del tensors
+        sources = self._sources(recording, known)
+        results, updates, reads = recording.line.graph.output_node().args[0]
+        warnings = sentences(recording.escapes, list(reads), sources)
+        recording.line.graph.output_node().args = ((*results, *updates),)
+        recording.line.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+        recording.line.recompile()
+        if self.call.drew:
+            warnings.append(DREW)
+        return Program(
+            graph=recording.line.graph,
+            module=recording.line,
+            sources={name: source for name, source in sources.items()},
+            inputs=self.inputs,
+            outputs=output_leaves([Found(p, node.meta["val"]) for p, node in zip(found, results, strict=True)]),
+            results=list(results),
+            updates=dict(zip(recording.updates, updates, strict=True)),
+            parameters=self.state.parameters,
+            tied=self.state.tied,
+            warnings=warnings,
+            mode=mode,
+        )
 
-    def _exported(self) -> ExportedProgram:
-        with copied(self.model) as model:
-            tensors = on_cpu(model, self.call.tensors(), data=False)
-            return functional(export(Flat(model, self.call, SEED), tensors, strict=False))
-
-    def _recorded(self) -> tuple[Reading, list[str]]:
-        recording, tensors = self._record()
-        lead_back(recording, lambda changed, by: self._record(changed, by)[0])
-        program = exported(recording.line, recording.state, tensors)
-        reading, escaped = self._reading(program)
-        warnings = sentences(recording.escapes, escaped, reading.sources)
-        reading.prune()
-        return reading, warnings
-
-    def _record(self, changed: Collection[int] | None = None, by: float = 0.0) -> tuple[Recording, Tensors]:
-        """Run the model on its example inputs, or once more with something changed: see `lead_back`."""
-        with copied(self.model) as model:
-            tensors = on_cpu(model, self.call.tensors(), data=True)
-            if changed is None:
-                return record(Flat(model, self.call, SEED), tensors), tensors
-            found, assigned = self.call.found, self.call.assigned
-            if not changed:
-                tensors = tuple(
-                    t + by * torch.rand_like(t) * t.abs().clamp(by) if t.is_floating_point() else t for t in tensors
-                )
+    def _recorded(self) -> Recording:
+        with kept(self.model) as keeping, levels_kept():
+            start_random(SEED)
             try:
+                return record(self.model, self.call, self.inputs, self.state, keeping)
+            except TracingError:
+                raise
+            except Exception as error:
+                raise failure(self.model, self.inputs, error, runs=False) from error
+
+    def _again(self, changed: Collection[int], by: float) -> Recording:
+        """Record the model once more, with something changed: see `lead_back`."""
+        found = self.call.found
+
+        def move(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+            if changed:
+                return tensors
+            return [t + by * torch.rand_like(t) * t.abs().clamp(by) if t.is_floating_point() else t for t in tensors]
+
+        try:
+            with kept(self.model) as keeping, levels_kept():
+                start_random(SEED)
                 return record(
-                    Flat(model, self.call, SEED), tensors, lambda k, v: shifted(v, by) if k in changed else v
-                ), tensors
-            finally:
-                self.call.found, self.call.assigned = found, assigned
+                    self.model, self.call, self.inputs, self.state, keeping, move,
+                    lambda k, value: shifted(value, by) if k in changed else value,
+                )  # fmt: skip
+        finally:
+            self.call.found = found
 
-    def _reading(self, program: ExportedProgram) -> tuple[Reading, list[fx.Node | torch.Tensor]]:
-        reading = read(program, self.inputs, self.state)
-        return reading, reading.split(len(self.call.found), self.call.assigned)
+    def _sources(self, recording: Recording, known: Collection[int]) -> dict[str, Source]:
+        """Return what the placeholders stand for; constants become placeholders too."""
+        graph = recording.line.graph
+        sources: dict[str, Source] = {}
+        leaves = {leaf.name: leaf.value for leaf in self.inputs}
+        for node, (kind, name) in recording.declared.items():
+            value = leaves[name] if kind == "input" else self.state.values[name]
+            sources[node.name] = Source(kind, name, value, name in recording.updates and kind != "input")
+        names = _attribute_names(self.model)
+        for node in graph.find_nodes(op="get_attr"):
+            if node.target not in recording.constants:
+                continue
+            tensor = recording.constants[node.target]
+            with graph.inserting_before(next(iter(graph.nodes))):
+                placeholder = graph.placeholder(node.target)
+            placeholder.meta = dict(node.meta)
+            node.replace_all_uses_with(placeholder)
+            graph.erase_node(node)
+            key = memory_of(tensor)[0]
+            name, parameter = names.get(key, ("", False))
+            kind = "parameter" if parameter else "constant"
+            written = node.target in recording.written and key in known
+            sources[placeholder.name] = Source(kind, name or (node.target if parameter else ""), tensor, written)
+        return sources
 
-    def _failure(self, error: Exception) -> TracingError:
-        with copied(self.model) as model:
-            try:
-                with quiet():
-                    self.call(model, on_cpu(model, self.call.tensors(), data=True))
-            except Exception as own:
-                return failure(model, self.inputs, own, runs=False)
-            tensors = on_cpu(model, self.call.tensors(), data=True)
-            if known := reason(model, self.call, tensors, self.inputs, str(error)):
-                return TracingError(known)
-            return failure(model, self.inputs, error, runs=True)
+
+def _attribute_names(model: nn.Module) -> dict[int, tuple[str, bool]]:
+    """Return for the memories of tensors in attributes of a model their dotted names, and whether parameters are there."""
+    from depgraph.tracing.structure import tensors_in
+
+    names: dict[int, tuple[str, bool]] = {}
+    for path, module in model.named_modules():
+        for attribute, value in vars(module).items():
+            if attribute in ("_parameters", "_buffers", "_modules"):
+                continue
+            for inner, tensor in tensors_in(value):
+                name = ".".join(str(key) for key in (*([path] if path else []), attribute, *inner))
+                names.setdefault(memory_of(tensor)[0], (name, isinstance(tensor, nn.Parameter)))
+    return names

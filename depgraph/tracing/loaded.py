@@ -1,34 +1,64 @@
-"""Programs that were exported before, and perhaps loaded from a file: they hold a graph and names already."""
+"""Programs that were exported before, and perhaps loaded from a file: their operators run like any model."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import fx, nn
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
 from depgraph.errors import TracingError
-from depgraph.tracing import specialised
-from depgraph.tracing.exported import Reading, functional, read
-from depgraph.tracing.names import input_leaves, tensors_of
-from depgraph.tracing.opaque import is_static
-from depgraph.tracing.program import Leaf
+from depgraph.tracing import origin
+from depgraph.tracing.names import tensors_of
+from depgraph.tracing.origin import Line, telling
 from depgraph.tracing.state import State
-from depgraph.tracing.structure import Found, Path, tensors_in
+from depgraph.tracing.structure import Found
+
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 
 
-@dataclass(eq=False)
-class Opened:
-    """What an exported program holds, in the terms of a `Program`."""
+def opened(exported: ExportedProgram) -> nn.Module:
+    """Return an exported program as a module, whose operations are said to be where those of the model were."""
+    module: Any = exported.module(check_guards=False)
+    graph = module.graph
 
-    reading: Reading
-    inputs: list[Leaf]
-    found: list[Path]
-    state: State
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        values = pytree.tree_leaves((args, kwargs))
+        result = _Replay(module).run(*values, enable_io_processing=False)
+        return pytree.tree_unflatten(pytree.tree_leaves(result), exported.call_spec.out_spec)
+
+    assert isinstance(graph, fx.Graph)
+    module.forward = forward
+    return module  # type: ignore[no-any-return]
+
+
+class _Replay(fx.Interpreter):
+    """Runs a graph, and tells of each node where it comes from."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node."""
+        stack = n.meta.get("nn_module_stack") or {"": ("",)}
+        path: str = next(reversed(stack.values()))[0]
+        frames = _FRAME.finditer(n.meta.get("stack_trace") or "")
+        line = telling(Line(match["file"], int(match["line"])) for match in frames)
+        with origin.placed(path, line):
+            return super().run_node(n)
+
+
+def inputs_of(exported: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Found]:
+    """Return the example tensors of an exported program, each with its path, in flat order."""
+    return _named(exported, pytree.tree_leaves((args, kwargs)))
+
+
+def state_of(module: nn.Module) -> State:
+    """Return the parameters and buffers of an opened program: a file keeps memory shared, not objects."""
+    return State.named(dict(module.named_parameters(remove_duplicate=False)),
+                       dict(module.named_buffers(remove_duplicate=False)), _memory)  # fmt: skip
 
 
 def example_inputs(
@@ -63,19 +93,6 @@ def example_inputs(
     return args, kwargs
 
 
-def open_program(exported: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened:
-    """Return what an exported program holds, for arguments that it takes."""
-    values = pytree.tree_leaves((args, kwargs))
-    inputs = input_leaves(_named(exported, values))
-    state = State.named(dict(exported.named_parameters()), dict(exported.named_buffers()), _memory)
-    if all(is_static(node.meta.get("val")) for node in exported.graph.nodes):
-        program = functional(exported)
-    else:  # sizes were left open; the example inputs settle them
-        named = dict(exported.named_parameters()) | dict(exported.named_buffers())
-        program = specialised.exported(exported.module(check_guards=False), named, values)
-    return Opened(read(program, inputs, state), inputs, _output_paths(exported), state)
-
-
 def _form(structure: pytree.TreeSpec) -> str:
     args, kwargs = pytree.tree_unflatten(["…"] * structure.num_leaves, structure)
     return str((*args, *(f"{name}={value}" for name, value in kwargs.items()))).replace("'", "")
@@ -101,15 +118,6 @@ def _named(exported: ExportedProgram, values: Sequence[Any]) -> list[Found]:
         for i, (marker, value) in enumerate(zip(markers, values, strict=True))
         if isinstance(value, torch.Tensor)
     ]
-
-
-def _output_paths(exported: ExportedProgram) -> list[Path]:
-    """Return the path of each output tensor, in flat order."""
-    specs = [spec for spec in exported.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
-    markers = [torch.empty(0) if isinstance(spec.arg, TensorArgument) else None for spec in specs]
-    outputs = pytree.tree_unflatten(markers, exported.call_spec.out_spec)
-    path = {id(marker): path for path, marker in tensors_in(outputs, private=False)}
-    return [path.get(id(marker), (i,)) for i, marker in enumerate(markers) if marker is not None]
 
 
 def _memory(tensor: torch.Tensor) -> Any:

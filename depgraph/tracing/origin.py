@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 import sys
 import sysconfig
+import threading
 import traceback
-from collections.abc import Iterable
+import types
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import fx, nn
+from torch import nn
 
-WRAPPED = "_depgraph_model"
-"""Attribute under which the user's model hangs in what is exported; no name that leaves this layer shows it."""
-
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _MODULES = os.path.join(os.path.dirname(torch.__file__), "nn") + os.sep
 _CALLING = os.path.join("modules", "module.py")
 _TYPED_IN = ("<stdin>", "<ipython-input", "<doctest")
+_USER = 4
+_CALLS = str(Path(__file__).with_name("wrapper.py"))  # what the model does begins there
 _OWN = str(Path(__file__).parents[1]) + os.sep
-# The files of ours that PyTorch calls into.
-_IN_BETWEEN = {str(Path(__file__).with_name(name)) for name in ("escapes.py", "unsupported.py")}
 _LIBRARIES = tuple(
     {
         place + os.sep
@@ -45,25 +43,6 @@ class Line(NamedTuple):
         return f"{_shown(self.file)}:{self.number}"
 
 
-def unwrapped(name: str) -> str:
-    """Return a dotted name of the exported wrapper as it is called in the user's model."""
-    return "" if name == WRAPPED else name.removeprefix(WRAPPED + ".")
-
-
-def module_of(node: fx.Node) -> str:
-    """Return the dotted path of the innermost module that ran a node, ``""`` for the user's model itself."""
-    stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path: str = next(reversed(stack.values()))[0]
-    return unwrapped(path)
-
-
-def line_of_node(node: fx.Node) -> Line | None:
-    """Return the line in the user's own code that a node comes from."""
-    return _line_in(node.meta.get("stack_trace") or "")
-
-
 def line_of_error(error: BaseException) -> Line | None:
     """Return the line in the user's own code, in a library or in one of PyTorch's modules that raised an exception."""
     stack = traceback.walk_tb(error.__traceback__)
@@ -77,29 +56,57 @@ def module_of_error(error: BaseException, model: nn.Module) -> str:
     return next((names[module] for module in reversed(passed) if module in names), "")
 
 
+class _Place(threading.local):
+    """Where an operation comes from that is run again from a graph, in this thread."""
+
+    current: tuple[str, Line | None] | None = None
+
+
+_PLACE = _Place()
+
+
+@contextlib.contextmanager
+def placed(module: str, line: Line | None) -> Iterator[None]:
+    """Say of what runs that it comes from a module and a line."""
+    before, _PLACE.current = _PLACE.current, (module, line)
+    try:
+        yield
+    finally:
+        _PLACE.current = before
+
+
+def current_module() -> str | None:
+    """Return the dotted path of the module that an operation comes from which is run again from a graph."""
+    return _PLACE.current[0] if _PLACE.current is not None else None
+
+
 def current_line() -> Line | None:
-    """Return the line in the user's own code that is being executed."""
-    stack = reversed(list(traceback.walk_stack(sys._getframe(1))))
-    return telling(Line(frame.f_code.co_filename, number) for frame, number in stack)
-
-
-@lru_cache(maxsize=1 << 14)
-def _line_in(trace: str) -> Line | None:
-    return telling(Line(match["file"], int(match["line"])) for match in _FRAME.finditer(trace))
-
-
-def telling(lines: Iterable[Line]) -> Line | None:
-    """Return the line of a stack, outermost first, that says most to the user.
+    """Return the line in the user's own code that is being executed.
 
     It is the innermost of the user's own code, else of a library's that is not PyTorch, else of PyTorch's modules; only
     what the model calls counts, not who called for the model to be traced.
     """
+    if _PLACE.current is not None:
+        return _PLACE.current[1]
+    best, found = 1, None
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and best < _USER:
+        code = frame.f_code
+        if code.co_filename == _CALLS and code.co_name == "__call__":
+            break
+        rank = _rank(code.co_filename)
+        if rank > best:
+            best, found = rank, frame
+        frame = frame.f_back
+    return Line(found.f_code.co_filename, found.f_lineno) if found is not None else None
+
+
+def telling(lines: Iterable[Line]) -> Line | None:
+    """Return the line of a stack, outermost first, that says most to the user: see `current_line`."""
     best, found = 2, None
     for line in lines:
         rank = _rank(line.file)
-        if not rank and line.file not in _IN_BETWEEN:
-            best, found = 2, None
-        elif rank >= best:
+        if rank >= best:
             best, found = rank, line
     return found
 
@@ -115,7 +122,7 @@ def _rank(file: str) -> int:
         return 1
     if "site-packages" in file or "dist-packages" in file or file.startswith(_LIBRARIES):
         return 3
-    return 4
+    return _USER
 
 
 def _shown(file: str) -> str:

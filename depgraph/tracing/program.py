@@ -9,7 +9,6 @@ from typing import Literal
 import torch
 from torch import fx
 
-from depgraph.tracing.origin import line_of_node, module_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,8 @@ class Program:
     graph : torch.fx.Graph
         Placeholders, ``call_function`` nodes (operator overloads, ``operator.getitem``, higher-order operators),
         ``get_attr`` nodes for the subgraphs of higher-order operators, and the output. Every ``call_function`` node has
-        its value without data, with static shapes, in ``meta["val"]``.
+        its value without data in ``meta["val"]``, the dotted name of the module that ran it in ``meta["module"]`` and the
+        line of the user's code in ``meta["line"]``.
     module : torch.fx.GraphModule
         Owner of the graph and of its subgraphs.
     sources : dict
@@ -94,5 +94,5 @@ class Program:
 
     def where(self, node: fx.Node) -> tuple[str, str]:
         """Return the dotted path of the module that ran a node, and the ``"file:line"`` in the user's own code."""
-        line = line_of_node(node)
-        return module_of(node), str(line) if line else ""
+        line = node.meta.get("line")
+        return node.meta.get("module", ""), str(line) if line else ""

@@ -7,18 +7,13 @@ import io
 import logging
 import random
 import sys
-import traceback
 import warnings
 from collections.abc import Iterator
-from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
-from torch import fx
 
-from depgraph.tracing.origin import Line, telling
-from depgraph.tracing.recurrences import whole_recurrences
 
 #: What random numbers start from: what they decide is the same each time, and the same where the model is measured.
 SEED = 0
@@ -46,9 +41,10 @@ def tracing_settings() -> Iterator[None]:
                 torch.no_grad(),
                 torch.random.fork_rng(devices=()),
                 torch.backends.mkldnn.flags(enabled=False),
-                whole_recurrences(),
                 contextlib.redirect_stdout(sys.stderr),
-                mock.patch.object(fx.proxy.TracerBase, "_filter_traceback_frames", _telling_frames, create=True),
+                mock.patch.object(torch.compiler, "is_dynamo_compiling", lambda: True),
+                mock.patch.object(torch.compiler, "_is_compiling_flag", True),
+                mock.patch.object(torch.compiler, "_is_exporting_flag", True),
             ):
                 yield
     finally:
@@ -65,29 +61,3 @@ def start_random(seed: int, *, cuda: bool = False) -> None:
     torch.default_generator.manual_seed(seed)  # torch.manual_seed asks for every accelerator, which takes longer
     if cuda:
         torch.cuda.manual_seed_all(seed)
-
-
-@contextlib.contextmanager
-def levels_kept() -> Iterator[None]:
-    """Leave the transforms of `torch.func` that were entered; exporting forgets to after an error inside of them."""
-    depth = torch._C._functorch.get_dynamic_layer_stack_depth()
-    try:
-        yield
-    finally:
-        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Hold back what is printed, and drop it after an error: exporting prints what it has before it gives up."""
-    held = io.StringIO()
-    with contextlib.redirect_stderr(held), contextlib.redirect_stdout(held), levels_kept():
-        yield
-    sys.stderr.write(held.getvalue())
-
-
-def _telling_frames(_tracer: Any, stack: traceback.StackSummary) -> traceback.StackSummary:
-    """Keep the one line of a stack that says most to the user; PyTorch would keep functions named forward."""
-    line = telling(Line(frame.filename, frame.lineno or 0) for frame in stack)
-    kept = [frame for frame in stack if line == (frame.filename, frame.lineno)]
-    return traceback.StackSummary.from_list(kept[-1:])

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx, nn
 
 from depgraph.errors import TracingError
-from depgraph.tracing.escapes import Escape, Kind
+from depgraph.tracing.python.ways_out import Kind
 from depgraph.tracing.names import signature_of
 from depgraph.tracing.origin import line_of_error, module_of_error
 from depgraph.tracing.program import Leaf, Source
+
+if TYPE_CHECKING:
+    from depgraph.tracing.recorder.recorder import Escape
 
 _TEXTS: dict[Kind, str] = {
     "condition": "a condition on {origin} was {value}: analysed the branch taken by the example inputs",

@@ -2,16 +2,16 @@
 
 ``x / float(x.abs().max())`` leaves a division by a number behind, ``torch.from_numpy(f(x.numpy()))`` a tensor from
 nowhere. What such a number or tensor was computed from is found out by trying: the model is run again with one of the
-values that left changed, and whatever then is another number or tensor in the line of operations came of it.
+values that left changed, and whatever then is another number or tensor in the line of operations came of it. A tensor
+of which nothing is found that way (an order, a threshold) is taken to be made of all that left before.
 """
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +19,12 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from depgraph.tracing.escapes import Escape, return_too, strangers
-from depgraph.tracing.opaque import ITEM
-from depgraph.tracing.origin import line_of_node
-
 if TYPE_CHECKING:
-    from depgraph.tracing.specialised import Recording
+    from depgraph.tracing.recorder.record import Recording
+
+aten = torch.ops.aten
+
+ITEM = aten.item.default
 
 Place = tuple[int, Any]  # a node by its number; which of its arguments, none where it is a tensor itself
 Run = Callable[[Collection[int], float], "Recording"]
@@ -32,6 +32,7 @@ Run = Callable[[Collection[int], float], "Recording"]
 _SHIFTS = (2.0**-10, 0.5)  # the first takes the same branches as the example, the second gets past a limit
 _GROUPS = 8  # of values that left; beyond, several are changed at once
 _NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+_INDICES = {aten.select.int: (2,), aten.slice.Tensor: (2, 3)}
 
 
 # Tagged as random, lest PyTorch runs it where all that it reads is constant.
@@ -76,56 +77,61 @@ def shifted(value: Any, by: float) -> Any:
     return value
 
 
-def lead_back(recording: Recording, run: Run) -> None:
+def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
     """Make the numbers and tensors in a line that Python computed read what they were computed from.
 
     Parameters
     ----------
     recording : Recording
-        Its line is changed; each escape is marked as followed if all that was computed from it is known, and the
-        tensors that came from nowhere are added to them.
+        Its line is changed; each escape is marked as followed if all that was computed from it is known.
     run : callable
         Records the model again, the values that left with these numbers shifted by as much; without any, the inputs.
+    known : collection of int
+        The addresses of memories that were there before the model ran.
     """
     line, escapes = recording.line, recording.escapes
-    left = [k for k, escape in enumerate(escapes[: recording.watched]) if escape.kind in ("number", "array")]
-    strange = strangers(line, recording.known)
+    left = [k for k, escape in enumerate(escapes) if escape.kind in ("number", "array")]
+    strange = recording.strangers(known)
     if not left and not strange:
         return
     nodes = list(line.graph.nodes)
     order = {node: k for k, node in enumerate(nodes)}
-    copies = recording.copies()
     found: dict[Place, set[int]] = {}
     for group in np.array_split(left, min(len(left), _GROUPS)) if left else ():
         changed = group.tolist()
-        tries = [_differences(line, run, changed, by) for by in _SHIFTS]
+        tries = [_differences(recording, run, changed, by) for by in _SHIFTS]
         for place in (place for places, _ in tries for place in places):
             found.setdefault(place, set()).update(changed)
         if any(complete for _, complete in tries):
             for k in changed:
-                escapes[k] = replace(escapes[k], followed=True)
-    unwatched, complete = _differences(line, run, (), _SHIFTS[0])
-    given = nodes[len(recording.state) : len(recording.state) + recording.inputs]
-    for k, at in sorted({*found, *unwatched}, key=str):
-        reads = [e for e in sorted(found.get((k, at), ())) if order[copies[e]] < k]
-        if not reads and not given:
-            continue  # drawn at random, perhaps: there is nothing that it could have been computed from
+                escapes[k].followed = True
+    unwatched, _ = _differences(recording, run, (), _SHIFTS[0])
+    given = recording.inputs
+    places = {*found, *unwatched, *((order[node], None) for node in strange)}
+    for k, at in sorted(places, key=str):
+        reads = [e for e in sorted(found.get((k, at), ())) if order[escapes[e].read] < k]
+        if not reads and (k, at) not in unwatched:  # nothing shows: then all that left before, in full
+            reads = [e for e in left if order[escapes[e].read] < k]
+            if not reads:
+                continue  # drawn at random, perhaps: there is nothing that it could have been computed from
+        sources = [escapes[e].read for e in reads] or given
+        if not sources:
+            continue
         if at is None:
-            _lead_tensor(line, nodes[k], [copies[e] for e in reads] or given)
-        else:
-            value: Any = nodes[k].kwargs[at] if isinstance(at, str) else nodes[k].args[at]
-            reads = [e for e in reads if not _differ(escapes[e].value, value)] or reads
-            same = len(reads) == 1 and not _differ(escapes[reads[0]].value, value)
-            _lead_number(nodes[k], at, value, [copies[e] for e in reads] or given, same=same)
-    for node in strange:
-        place = (order[node], None)
-        if (place in unwatched and place not in found) or not complete:
-            form = tuple(getattr(line, str(node.target)).shape)
-            escapes.append(Escape("stranger", "", form, line_of_node(node), place in unwatched))
-            return_too(line.graph, [node])
+            _lead_tensor(recording, nodes[k], sources)
+            continue
+        value: Any = nodes[k].kwargs[at] if isinstance(at, str) else nodes[k].args[at]
+        if nodes[k].target in _INDICES:
+            _lead_index(nodes[k], sources)
+            continue
+        exact = [e for e in reads if not _differ(escapes[e].value, value)] or reads
+        same = len(exact) == 1 and not _differ(escapes[exact[0]].value, value)
+        _lead_number(nodes[k], at, value, [escapes[e].read for e in exact] or given, same=same)
 
 
-def _differences(line: fx.GraphModule, run: Run, changed: Collection[int], by: float) -> tuple[list[Place], bool]:
+def _differences(
+    recording: Recording, run: Run, changed: Collection[int], by: float
+) -> tuple[list[Place], bool]:
     """Run again with something changed.
 
     Returns
@@ -137,8 +143,8 @@ def _differences(line: fx.GraphModule, run: Run, changed: Collection[int], by: f
     """
     places: list[Place] = []
     with suppress(Exception), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        other = run(changed, by).line
-        nodes, others = list(line.graph.nodes), list(other.graph.nodes)
+        other = run(changed, by)
+        nodes, others = list(recording.line.graph.nodes), list(other.line.graph.nodes)
         order, other_order = ({node: k for k, node in enumerate(each)} for each in (nodes, others))
         for k, (node, twin) in enumerate(zip(nodes, others, strict=False)):
             if node.op == "output" == twin.op:
@@ -146,8 +152,8 @@ def _differences(line: fx.GraphModule, run: Run, changed: Collection[int], by: f
             if _form(node, order) != _form(twin, other_order):
                 break
             if node.op == "get_attr":
-                one, two = getattr(line, str(node.target), None), getattr(other, str(twin.target), None)
-                if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor) and not _equal(one, two):
+                one, two = (r.constants.get(str(n.target)) for r, n in ((recording, node), (other, twin)))
+                if one is not None and two is not None and not _equal(one, two):
                     places.append((k, None))
             for (at, one), (_, two) in zip(_numbers(node), _numbers(twin), strict=True):
                 if _differ(one, two):
@@ -183,22 +189,53 @@ def _numbers(node: fx.Node) -> list[tuple[Any, Any]]:
     for k, argument in enumerate(node.target._schema.arguments):
         at: Any = argument.name if argument.name in node.kwargs else k
         value = node.kwargs.get(argument.name, node.args[k] if k < len(node.args) else None)
-        if str(argument.type) in _NUMBERS and isinstance(value, (bool, int, float, complex)):
+        counts = str(argument.type) in _NUMBERS or k in _INDICES.get(node.target, ())
+        if counts and isinstance(value, (bool, int, float, complex)):
             found.append((at, value))
     return found
 
 
-def _lead_tensor(line: fx.GraphModule, node: fx.Node, sources: list[fx.Node]) -> None:
+def _lead_tensor(recording: Recording, node: fx.Node, sources: Sequence[fx.Node]) -> None:
     """Make a tensor that Python computed read others."""
     users = list(node.users)
-    with line.graph.inserting_after(node):
-        computed = line.graph.call_function(PYTHON, (node, sources))
-    computed.meta = {**node.meta, "val": getattr(line, str(node.target))}
+    with node.graph.inserting_after(max([node, *sources], key=lambda n: _order(n.graph)[n])):
+        computed = node.graph.call_function(PYTHON, (node, list(sources)))
+    computed.meta = dict(node.meta)
     for user in users:
         user.replace_input_with(node, computed)
 
 
-def _lead_number(node: fx.Node, at: int | str, value: Any, sources: list[fx.Node], *, same: bool) -> None:
+def _order(graph: fx.Graph) -> dict[fx.Node, int]:
+    return {node: k for k, node in enumerate(graph.nodes)}
+
+
+def _lead_index(node: fx.Node, sources: Sequence[fx.Node]) -> None:
+    """Make a selection or a slice at a place that Python computed one at any place."""
+    graph, value = node.graph, node.meta["val"]
+    whole, axis, start, *_ = node.args
+    assert isinstance(whole, fx.Node)
+    size = whole.meta["val"].shape[axis]
+    step = node.args[4] if len(node.args) > 4 else 1
+    count = value.shape[axis] if node.target is aten.slice.Tensor else 1
+    with graph.inserting_before(node):
+        def add(target: Any, args: tuple[Any, ...], form: torch.Tensor) -> fx.Node:
+            made = graph.call_function(target, args)
+            made.meta = {**node.meta, "val": form}
+            return made
+
+        first = (int(start or 0) + size) % max(size, 1)  # type: ignore[call-overload]
+        places = torch.empty(count, dtype=torch.int64, device="meta")
+        index = add(aten.arange.start_step, (first, first + count * step, step), places)  # type: ignore[operator]
+        index = add(PYTHON, (index, list(sources)), places)
+        shape = [*whole.meta["val"].shape]
+        shape[axis] = count  # type: ignore[call-overload]
+        picked = add(aten.index_select.default, (whole, axis, index), value.new_empty(shape))
+        picked = add(aten.reshape.default, (picked, list(value.shape)), value)
+    node.replace_all_uses_with(picked)
+    graph.erase_node(node)
+
+
+def _lead_number(node: fx.Node, at: int | str, value: Any, sources: Sequence[fx.Node], *, same: bool) -> None:
     """Make an operation take a number from a tensor: from the one that it was read off if it is still the same."""
     graph = node.graph
     with graph.inserting_before(node):
@@ -206,7 +243,7 @@ def _lead_number(node: fx.Node, at: int | str, value: Any, sources: list[fx.Node
         if not same or type(torch.zeros((), dtype=tensor.meta["val"].dtype).item()) is not type(value):
             filled = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
             constant = graph.call_function(torch.ops.aten.scalar_tensor.default, (value,), {"dtype": filled.dtype})
-            tensor = graph.call_function(PYTHON, (constant, sources))
+            tensor = graph.call_function(PYTHON, (constant, list(sources)))
             constant.meta = tensor.meta = {**node.meta, "val": filled}
         number = graph.call_function(ITEM, (tensor,))
     number.meta = {**node.meta, "val": value}

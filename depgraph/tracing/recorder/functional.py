@@ -1,0 +1,99 @@
+"""Operators that write to their arguments, and those that return the same as new tensors."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+
+class Written(NamedTuple):
+    """An argument that an operator writes to."""
+
+    name: str
+    tensor: Tensor
+    out: bool
+
+
+def written(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Written]:
+    """Return the tensors that a call writes to, in the order of the operator's schema."""
+    found: list[Written] = []
+    for place, argument in enumerate(op._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = kwargs.get(argument.name, args[place] if place < len(args) else None)
+        tensors = [value] if isinstance(value, Tensor) else value or []
+        found += [Written(argument.name, tensor, argument.is_out) for tensor in tensors]
+    return found
+
+
+@lru_cache(maxsize=None)
+def functional(op: Any) -> Any:
+    """Return the overload that returns what an in-place or out= overload writes, None where there is none.
+
+    Examples
+    --------
+    >>> functional(torch.ops.aten.add_.Tensor), functional(torch.ops.aten.add.out)
+    (<OpOverload(op='aten.add', overload='Tensor')>, <OpOverload(op='aten.add', overload='Tensor')>)
+    """
+    namespace, name = getattr(torch.ops, op.namespace), op._opname
+    if name.startswith("__i"):
+        name = "__" + name[3:]
+    elif name.endswith("_") and not name.endswith("__"):
+        name = name[:-1]
+    wanted = [str(a.type) for a in op._schema.arguments if not a.is_out]
+    for packet in (name, op._opname + "functional", name + "_functional"):
+        for overload in _overloads(namespace, packet):
+            schema = overload._schema
+            if not schema.is_mutable and [str(a.type) for a in schema.arguments] == wanted:
+                return overload
+    return None
+
+
+def _overloads(namespace: Any, packet: str) -> list[Any]:
+    found = getattr(namespace, packet, None)
+    return [getattr(found, name) for name in found.overloads()] if found is not None else []
+
+
+@lru_cache(maxsize=None)
+def kept_whole(op: Any) -> bool:
+    """Return whether a composite operator is one node: whether it neither writes nor returns views.
+
+    One that does is followed into what it is made of, where each part says what it writes to and what it is a view of.
+    """
+    schema = op._schema
+    views = any(result.alias_info is not None for result in schema.returns)
+    return not (schema.is_mutable or views) or not op._can_decompose()
+
+
+class InPlace:
+    """An operator that has no functional overload, as a function that returns what it returns and what it writes."""
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self.__name__ = self.__qualname__ = op._schema.name.partition("::")[2]
+        self.__module__ = "depgraph"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Run the operator on copies."""
+        args, kwargs = pytree.tree_map_only(Tensor, Tensor.clone, (args, kwargs))
+        result = self.op(*args, **kwargs)
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        own = [
+            value
+            for value, form in zip(results, self.op._schema.returns, strict=False)
+            if form.alias_info is None and isinstance(value, Tensor)
+        ]
+        return (*own, *(one.tensor for one in written(self.op, args, kwargs)))
+
+    def __repr__(self) -> str:
+        return f"in_place({self.op})"
+
+
+@lru_cache(maxsize=None)
+def in_place(op: Any) -> InPlace:
+    """Return an operator that writes to its arguments as a function that returns them anew."""
+    return InPlace(op)

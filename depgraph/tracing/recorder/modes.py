@@ -1,0 +1,211 @@
+"""The modes under which a model runs while it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from depgraph.tracing.python.ways_out import SHOWN, WAYS_OUT
+from depgraph.tracing.recorder.functional import functional, kept_whole
+from depgraph.tracing.recorder.higher_order import recorded
+from depgraph.tracing.recorder.private import (
+    TorchDispatchMode,
+    UpperMode,
+    autocasting,
+    in_transform,
+    natively,
+    plain_constructors,
+    python_dispatcher,
+)
+from depgraph.tracing.recorder.recorder import Recorder, is_scalar
+
+aten = torch.ops.aten
+
+_DATA: Any = Tensor.data  # a property, whose accessors are what is called
+
+
+class Modes:
+    """What watches a running model, and hands each operation to the recorder that is at work.
+
+    Attributes
+    ----------
+    recorder : Recorder
+        The model's own, or that of a body of a higher-order operator.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._off = 0
+        self._native = 0
+        self._upper, self._lower, self._functions = _Upper(self), _Lower(self), _Functions(self)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Record what runs."""
+        with ExitStack() as stack:
+            for context in (plain_constructors(), self._functions, self._lower, python_dispatcher(), self._upper):
+                stack.enter_context(context)
+            yield
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Record nothing of what runs."""
+        self._off += 1
+        try:
+            yield
+        finally:
+            self._off -= 1
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Record what an operation that a mode is looking at is made of."""
+        native, self._native = self._native, 0
+        try:
+            with self._upper:
+                yield
+        finally:
+            self._native = native
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Record what a function calls that a mode is looking at."""
+        with self._functions:
+            yield
+
+    def perform(self, op: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator as PyTorch does, without a look at what it is made of."""
+        self._native += 1
+        try:
+            return op(*args, **kwargs)
+        finally:
+            self._native -= 1
+
+    def record(self, op: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator and write it down."""
+        if is_scalar(op):
+            return self.scalar(op, args, kwargs)
+        return self.recorder.run(op, args, kwargs, lambda *a, **k: self.perform(op, a, k))
+
+    def scalar(self, op: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator that takes a value out of tensors."""
+        reads = [self.recorder.read(tensor) for tensor in args if isinstance(tensor, Tensor)]
+        value = self.perform(op, args, kwargs)
+        return self.recorder.left("condition" if isinstance(value, bool) else "number", op._opname, value, reads)
+
+    @property
+    def off(self) -> bool:
+        """Whether nothing is recorded now."""
+        return bool(self._off or self._native)
+
+
+class _Upper(UpperMode):
+    """Sees operators before they are taken apart."""
+
+    def __init__(self, modes: Modes) -> None:
+        super().__init__()
+        self.modes = modes
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, modes = kwargs or {}, self.modes
+        if modes._off or in_transform() or not isinstance(func, torch._ops.OpOverload) or _differentiated(args):
+            return func(*args, **kwargs)
+        if func is aten.batch_norm.default:
+            with modes.inside():
+                return _batch_norm(*args)
+        if not kept_whole(func) and functional(func) is None or func in _OPENED:
+            with modes.inside():
+                return func.decompose(*args, **kwargs)
+        device = next((arg.device.type for arg in args if isinstance(arg, Tensor)), "cpu")
+        if (key := autocasting(func, device)) is not None:
+            with modes.inside():
+                return func._op_dk(key, *args, **kwargs)
+        with natively():
+            return modes.record(func, args, kwargs)
+
+
+#: They write to running statistics, and their schemas do not say so.
+_OPENED = {aten.instance_norm.default, aten._batch_norm_impl_index.default}
+
+
+def _batch_norm(
+    x: Tensor, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float, *_: Any
+) -> Any:
+    """Normalise by the operators whose schemas say what they write to."""
+    if not training:
+        return aten._native_batch_norm_legit_no_training.default(x, weight, bias, mean, variance, momentum, eps)[0]
+    if mean is None:
+        return aten._native_batch_norm_legit.no_stats(x, weight, bias, True, momentum, eps)[0]
+    return aten._native_batch_norm_legit.default(x, weight, bias, mean, variance, True, momentum, eps)[0]
+
+
+def _differentiated(args: Any) -> bool:
+    """Return whether a call will be differentiated: then all that it is made of may be read again."""
+    if not torch.is_grad_enabled():
+        return False
+    return any(
+        isinstance(item, Tensor) and item.requires_grad
+        for arg in args
+        for item in (arg if isinstance(arg, (tuple, list)) else (arg,))
+    )
+
+
+class _Lower(TorchDispatchMode):
+    """Sees what runs inside of the transforms of `torch.func`, and what is differentiated."""
+
+    def __init__(self, modes: Modes) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.modes = modes
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, modes = kwargs or {}, self.modes
+        if modes.off or not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **kwargs)
+        if func is aten.native_batch_norm.default:
+            func, args = _legit(args)
+        return modes.record(func, args, kwargs)
+
+
+def _legit(args: Any) -> tuple[Any, Any]:
+    """Return the operator like `native_batch_norm` whose schema says what it writes to."""
+    x, weight, bias, mean, variance, training, momentum, eps = args
+    if not training:
+        return aten._native_batch_norm_legit_no_training.default, (x, weight, bias, mean, variance, momentum, eps)
+    if mean is None:
+        return aten._native_batch_norm_legit.no_stats, (x, weight, bias, True, momentum, eps)
+    return aten._native_batch_norm_legit.default, (x, weight, bias, mean, variance, True, momentum, eps)
+
+
+class _Functions(TorchFunctionMode):
+    """Sees what Python calls: the ways out of tensors, and what operators do not show."""
+
+    def __init__(self, modes: Modes) -> None:
+        super().__init__()
+        self.modes = modes
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, modes = kwargs or {}, self.modes
+        if modes._off:
+            return func(*args, **kwargs)
+        if func is Tensor.__deepcopy__:  # copies memory behind the back of operators
+            return args[0].clone()
+        if isinstance(func, torch._ops.HigherOrderOperator) and not in_transform():
+            return recorded(modes, func, args, kwargs)
+        if func in SHOWN:
+            with modes.silent():
+                return func(*args, **kwargs)
+        kind = WAYS_OUT.get(func) if _hashable(func) else None
+        if kind is None:
+            return func(*args, **kwargs)
+        reads = [modes.recorder.seen(value) for value in args if isinstance(value, Tensor)]
+        with modes.silent():
+            value = func(*args, **kwargs)
+        return modes.recorder.left(kind, func.__name__.strip("_"), value, [read for read in reads if read is not None])
+
+
+def _hashable(func: Any) -> bool:
+    return getattr(func, "__hash__", None) is not None

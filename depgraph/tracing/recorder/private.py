@@ -1,0 +1,112 @@
+"""The private names of PyTorch that recording needs, in one place.
+
+They hold for PyTorch 2.9 to 2.13; `tests/tracing/recorder/test_private.py` fails where one of them is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch._C import DispatchKey
+from torch._C._functorch import get_dynamic_layer_stack_depth, peek_interpreter_stack
+from torch._subclasses.schema_check_mode import SchemaCheckMode
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+__all__ = [
+    "StorageWeakRef", "TorchDispatchMode", "UpperMode", "autocasting", "in_transform", "natively", "python_dispatcher",
+    "transform_depth", "unrecorded",
+]  # fmt: skip
+
+transform_depth = get_dynamic_layer_stack_depth
+
+
+class UpperMode(SchemaCheckMode):
+    """A dispatch mode above autograd and above the decomposition of composite operators.
+
+    PyTorch lets three kinds of modes in there; of them, this is the one that may be alone.
+    """
+
+    def __init__(self) -> None:
+        TorchDispatchMode.__init__(self, DispatchKey.PreDispatch)  # type: ignore[no-untyped-call]
+
+
+def in_transform() -> bool:
+    """Return whether a transform of `torch.func` is active, whose tensors stand for others."""
+    return peek_interpreter_stack() is not None
+
+
+def unrecorded() -> AbstractContextManager[Any]:
+    """Run without any dispatch mode."""
+    context: AbstractContextManager[Any] = _disable_current_modes()
+    return context
+
+
+def python_dispatcher() -> AbstractContextManager[Any]:
+    """Let operators ask modes above autograd."""
+    context: AbstractContextManager[Any] = torch._C._EnablePythonDispatcher()
+    return context
+
+
+def natively() -> AbstractContextManager[Any]:
+    """Run operators as PyTorch does, below the mode that is above autograd."""
+    context: AbstractContextManager[Any] = torch._C._DisablePythonDispatcher()
+    return context
+
+
+def autocasting(op: Any, device: str) -> DispatchKey | None:
+    """Return the key under which an operator casts its arguments on a device, None where it does not."""
+    if not torch.is_autocast_enabled(device):
+        return None
+    key = getattr(DispatchKey, f"Autocast{device.upper()}", None)
+    if key is None or torch._C._dispatch_tls_is_dispatch_key_excluded(key):
+        return None
+    found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+    return key if found else None
+
+
+@contextlib.contextmanager
+def levels_kept() -> Iterator[None]:
+    """Leave the transforms of `torch.func` that were entered, also after an error inside of them."""
+    depth = get_dynamic_layer_stack_depth()
+    try:
+        yield
+    finally:
+        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+
+
+def dense_kernel(op: Any) -> Any:
+    """Return what a higher-order operator runs, None where it does not say."""
+    return op.py_kernels.get(DispatchKey.CompositeExplicitAutograd)
+
+
+@contextlib.contextmanager
+def plain_constructors() -> Iterator[None]:
+    """Let subclasses of `torch.Tensor` that have no ``__new__`` of their own be made while modes are active.
+
+    The constructor they inherit takes a tensor from an operator that a mode may have looked at, and then refuses it.
+    """
+
+    def new(kind: type, *args: Any, **kwargs: Any) -> Any:
+        with unrecorded(), natively():
+            return torch._C.TensorBase.__new__(kind, *args, **kwargs)
+
+    kinds = [kind for kind in _subclasses(torch.Tensor) if kind.__new__ is torch._C.TensorBase.__new__]
+    try:
+        for kind in kinds:
+            kind.__new__ = staticmethod(new)  # type: ignore[assignment]
+        yield
+    finally:
+        for kind in kinds:
+            if "__new__" in vars(kind):
+                del kind.__new__
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    for sub in kind.__subclasses__():
+        yield sub
+        yield from _subclasses(sub)

@@ -1,0 +1,153 @@
+"""One run of a model, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import get_ident
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from depgraph.tracing.program import Leaf
+from depgraph.tracing.recorder.geometry import Geometry, memory_of
+from depgraph.tracing.recorder.modes import Modes
+from depgraph.tracing.recorder.recorder import Escape, Recorder, Shift
+from depgraph.tracing.restoring import Kept
+from depgraph.tracing.state import State
+from depgraph.tracing.wrapper import Call
+
+
+@dataclass(eq=False)
+class Recording:
+    """What a model did on its example inputs.
+
+    Attributes
+    ----------
+    line : torch.fx.GraphModule
+        The operations in the order in which they ran. Its output node returns nothing yet.
+    declared : dict
+        The placeholder of each input, parameter and buffer, with what kind of thing it is and its name.
+    constants : dict
+        Name of a ``get_attr`` node to its tensor.
+    literals : set of str
+        Those of them that stand in the program.
+    escapes : list of Escape
+        The values that left the graph.
+    outputs : list of torch.fx.Node
+    updates : dict
+        Name of a parameter or buffer that was written to or replaced, to what it holds afterwards.
+    written : set of str
+        The names of constants that were written to.
+    """
+
+    line: fx.GraphModule
+    declared: dict[fx.Node, tuple[str, str]]
+    constants: dict[str, Tensor]
+    literals: set[str]
+    escapes: list[Escape]
+    outputs: list[fx.Node]
+    updates: dict[str, fx.Node]
+    written: set[str]
+
+    def strangers(self, known: Collection[int]) -> list[fx.Node]:
+        """Return the tensors that no recorded operation made, and that were not there before.
+
+        `torch.from_numpy` returns such tensors, and extensions that bypass PyTorch's dispatcher do.
+        """
+        nodes = self.line.graph.find_nodes(op="get_attr")
+        strange = {name for name, tensor in self.constants.items() if memory_of(tensor)[0] not in known} - self.literals
+        return [node for node in nodes if node.target in strange and node.users]
+
+    @property
+    def inputs(self) -> list[fx.Node]:
+        """The placeholders of inputs."""
+        return [node for node, (kind, _) in self.declared.items() if kind == "input"]
+
+
+def record(
+    model: nn.Module, call: Call, inputs: Sequence[Leaf], state: State, kept: Kept,
+    move: Callable[[Sequence[Tensor]], Sequence[Tensor]] = tuple, shift: Shift | None = None,
+) -> Recording:  # fmt: skip
+    """Run a model once on its example inputs and return what it did.
+
+    Parameters
+    ----------
+    model, call, inputs, state
+    kept : Kept
+        Told of tensors that are about to be written to.
+    move : callable
+        Changes the inputs.
+    shift : callable, optional
+        Changes the values that leave, which are numbered.
+    """
+    recorder = Recorder(kept.before_write, shift=shift)
+    declared: dict[fx.Node, tuple[str, str]] = {}
+    names = [name for name in state.values if name not in state.tied]
+    for name in names:
+        kind = "parameter" if name in state.parameters else "buffer"
+        node = recorder.placeholder(name, state.values[name])
+        recorder.memories.given(state.values[name], node)
+        declared[node] = kind, name
+    given = call.tensors(move)
+    memories = []
+    for leaf, tensor in zip(inputs, given, strict=True):
+        node = recorder.placeholder(leaf.name, tensor)
+        memories.append(recorder.memories.given(tensor, node))
+        declared[node] = "input", leaf.name
+    for memory, twins in zip(memories, call.shared(), strict=True):
+        memory.twins = [memories[k] for k in twins]
+    versions = {name: recorder.memories.find(state.values[name]) for name in names}
+    modes = Modes(recorder)
+    with _modules_noted(model, modes), modes.watching():
+        results = call(model, given)
+    outputs = [recorder.read(tensor) for tensor in results]
+    after = State.of(model).values
+    updates: dict[str, fx.Node] = {}
+    for name in names:
+        now, memory = after.get(name), versions[name]
+        assert memory is not None
+        if now is None:
+            continue
+        if recorder.memories.find(now) is not memory or memory.version or Geometry.of(now) != Geometry.of(state.values[name]):
+            node = recorder.read(now)
+            if declared.get(node, ("", ""))[1] != name:
+                updates[name] = node
+    recorder.graph.output(())
+    root = nn.Module()
+    for target, tensor in recorder.constants.items():
+        root.register_buffer(target, tensor.detach() if tensor.requires_grad else tensor, persistent=False)
+    for target, body in recorder.bodies.items():
+        root.add_module(target, body)
+    line = fx.GraphModule(root, recorder.graph)
+    return Recording(
+        line, declared, recorder.constants, recorder.literals, recorder.escapes, outputs, updates,
+        recorder.memories.written_constants(),
+    )  # fmt: skip
+
+
+@contextmanager
+def _modules_noted(model: nn.Module, modes: Modes) -> Iterator[None]:
+    """Tell the recorder which module of a model is running."""
+    names = {module: name for name, module in model.named_modules()}
+    before: list[str] = []
+    owner = get_ident()  # hooks on all modules are those of all threads
+
+    def enter(module: nn.Module, args: Any) -> None:
+        if get_ident() == owner:
+            before.append(modes.recorder.module)
+            modes.recorder.module = names.get(module, modes.recorder.module)
+
+    def leave(module: nn.Module, args: Any, result: Any) -> None:
+        if get_ident() == owner and before:
+            modes.recorder.module = before.pop()
+
+    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -1,0 +1,386 @@
+"""Operations that have run, as nodes of a functional graph."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from depgraph.errors import TracingError
+from depgraph.tracing.origin import Line, current_line, current_module
+from depgraph.tracing.python.checks import is_check
+from depgraph.tracing.python.ways_out import SCALARS, Kind, has_sizes_from_values
+from depgraph.tracing.recorder.functional import Written, functional, in_place, written
+from depgraph.tracing.recorder.geometry import Geometry, has_strides, memory_of, piece
+from depgraph.tracing.recorder.memory import Memories, Memory
+from depgraph.tracing.recorder.private import in_transform, unrecorded
+
+aten = torch.ops.aten
+
+_LITERAL = aten.lift_fresh.default
+
+
+#: Changes the value of the escape with a number on its way.
+Shift = Callable[[int, Any], Any]
+
+
+@dataclass(eq=False)
+class Escape:
+    """A value that left the graph.
+
+    Attributes
+    ----------
+    kind : {"condition", "number", "array", "size"}
+    operation : str
+        What took it out: ``"item"``, ``"tolist"``.
+    value : object
+        What the example inputs made it, ``None`` where that was not seen.
+    line : Line or None
+        The line of the user's code.
+    read : torch.fx.Node
+        What it was made of.
+    followed : bool
+        Whether what Python computes from it is known to be followed.
+    """
+
+    kind: Kind
+    operation: str
+    value: object
+    line: Line | None
+    read: fx.Node
+    followed: bool = False
+
+
+class Recorder:
+    """A graph in the making.
+
+    Parameters
+    ----------
+    before_write : callable
+        Told of a tensor whose memory is about to be written to.
+    parent : Recorder, optional
+        Of the body of a higher-order operator, what records that operator: tensors that the body closes over are its.
+    shift : callable, optional
+        Changes the numbers and arrays that leave.
+
+    Attributes
+    ----------
+    graph : torch.fx.Graph
+    memories : Memories
+    constants : dict
+        Name of a ``get_attr`` node to its tensor.
+    literals : set of str
+        Those of them that stand in the program, as in ``torch.tensor([1, 2])``.
+    bodies : dict
+        Name of a ``get_attr`` node to the graph module it stands for.
+    escapes : list of Escape
+    lifted : list of torch.fx.Node
+        Nodes of the parent that the graph takes besides its arguments.
+    lifted_here : list of torch.fx.Node
+        The placeholders for them.
+    module : str
+        Dotted name of the module that is running.
+    """
+
+    def __init__(
+        self, before_write: Callable[[Tensor], None], parent: Recorder | None = None, shift: Shift | None = None
+    ) -> None:
+        self.before_write, self.parent, self.shift = before_write, parent, shift
+        self.graph = fx.Graph()
+        self.memories = Memories(self.view_of, self.constant)
+        self.constants: dict[str, Tensor] = {}
+        self.literals: set[str] = set()
+        self.bodies: dict[str, fx.GraphModule] = {}
+        self.escapes: list[Escape] = []
+        self.lifted: list[fx.Node] = []
+        self.lifted_here: list[fx.Node] = []
+        self.module = parent.module if parent is not None else ""
+        self._forms: dict[Any, Tensor] = {}
+
+    # -- nodes
+
+    def form(self, value: Any) -> Any:
+        """Return a tensor without data that is laid out like another one; anything else as it is."""
+        if not isinstance(value, Tensor):
+            return value
+        return self._form(Geometry.of(value))
+
+    def _form(self, geometry: Geometry) -> Tensor:
+        key = geometry.size, geometry.stride, geometry.dtype
+        if key not in self._forms:
+            with unrecorded():
+                if len(geometry.stride) == len(geometry.size):
+                    form = torch.empty_strided(geometry.size, geometry.stride, dtype=geometry.dtype, device="meta")
+                else:
+                    form = torch.empty(geometry.size, dtype=geometry.dtype, device="meta")
+            self._forms[key] = form
+        return self._forms[key]
+
+    def call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> fx.Node:
+        """Add a call to the graph; its value has no data."""
+        return self._noted(self.graph.call_function(target, args, kwargs), value)
+
+    def view_of(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], geometry: Geometry) -> fx.Node:
+        """Add a call to the graph whose value is laid out in a given way."""
+        return self.call(target, args, kwargs, self._form(geometry))
+
+    def _noted(self, node: fx.Node, value: Any) -> fx.Node:
+        module = current_module()
+        node.meta = {"val": value, "module": self.module if module is None else module, "line": current_line()}
+        return node
+
+    def placeholder(self, name: str, tensor: Tensor) -> fx.Node:
+        """Add an argument to the graph."""
+        word = "".join(c if c.isalnum() else "_" for c in name)
+        node = self.graph.placeholder(word if word.isidentifier() else f"_{word}")
+        return self._noted(node, self.form(tensor))
+
+    def constant(self, tensor: Tensor) -> fx.Node:
+        """Add a tensor that was there before to the graph; in a body, as an argument more."""
+        if self.parent is not None:
+            outer = self.parent.memories.read(tensor)
+            self.lifted.append(outer)
+            self.lifted_here.append(self.placeholder(f"lifted_{len(self.lifted)}", tensor))
+            return self.lifted_here[-1]
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = tensor
+        return self._noted(self.graph.create_node("get_attr", name), self.form(tensor))
+
+    def body(self, module: fx.GraphModule) -> fx.Node:
+        """Add the body of a higher-order operator to the graph."""
+        name = f"body_{len(self.bodies)}"
+        self.bodies[name] = module
+        return self.graph.create_node("get_attr", name)
+
+    def read(self, tensor: Tensor) -> fx.Node:
+        """Return the node that holds a tensor now."""
+        return self.memories.read(tensor)
+
+    # -- operations
+
+    def run(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], perform: Callable[..., Any]) -> Any:
+        """Perform an operation and write it down.
+
+        Parameters
+        ----------
+        op : torch._ops.OpOverload
+        args, kwargs
+        perform : callable
+            Runs it.
+        """
+        tensors: list[Tensor] = []
+        nodes = self._nodes((args, kwargs), tensors)
+        if op is _LITERAL and tensors and self.memories.find(tensors[0]) is None:
+            self.literals.add(str(self.read(tensors[0]).target))
+        changed = written(op, args, kwargs) if op._schema.is_mutable else []
+        if torch.Tag.inplace_view in op.tags:
+            return self._reshaped(op, args, kwargs, perform, tensors[0])
+        before = [Geometry.of(one.tensor) for one in changed]
+        for one in changed:
+            memory = self.memories.find(one.tensor)
+            if memory is None or not memory.fresh:
+                self.before_write(one.tensor)
+        sources = [(memory_of(t)[0], Geometry.of(t)) for t in tensors]
+        result = perform(*args, **kwargs)
+        if changed:
+            self._write(op, nodes, changed, before, result)
+            return result
+        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        if any(isinstance(output, Tensor) for output in outputs):
+            self._note(op, nodes, args, kwargs, sources, result, outputs)
+            if has_sizes_from_values(op, args):
+                self._sized(op, args, outputs)
+        return result
+
+    def _nodes(self, tree: Any, found: list[Tensor]) -> Any:
+        """Return arguments with nodes in place of tensors, which are collected."""
+        if isinstance(tree, Tensor):
+            found.append(tree)
+            return self.read(tree)
+        if isinstance(tree, (tuple, list)):
+            return type(tree)(self._nodes(item, found) for item in tree) if type(tree) in (tuple, list) else tree
+        if isinstance(tree, dict):
+            return {key: self._nodes(item, found) for key, item in tree.items()}
+        return None if isinstance(tree, torch.Generator) else tree
+
+    def _note(
+        self, op: Any, nodes: Any, args: Any, kwargs: Any, sources: Sequence[tuple[int, Geometry]], result: Any,
+        outputs: list[Any],
+    ) -> None:  # fmt: skip
+        """Write down an operation that writes to nothing: what it returns is new, or a view of an argument."""
+        single = isinstance(result, Tensor)
+        origin = dict(reversed(sources))
+        node: fx.Node | None = None
+        made: dict[int, Memory] = {}
+        for number, output in enumerate(outputs):
+            if not isinstance(output, Tensor):
+                continue
+            key = memory_of(output)[0]
+            if key in origin:
+                memory = self.memories.find(output)
+                assert memory is not None
+                self._view(memory, origin[key], op, args, kwargs, output, single=single)
+                continue
+            if node is None:
+                value = self.form(result) if single else type(result)(map(self.form, outputs))
+                node = self.call(op, *nodes, value)
+            own = node if single else self.call(operator.getitem, (node, number), {}, self.form(output))
+            if key in made:
+                made[key].regions.append((Geometry.of(output), own))
+                made[key].views[Geometry.of(output)] = made[key].views[made[key].root].__class__(0, own)
+            else:
+                made[key] = self.memories.made(output, own)
+
+    def _view(
+        self, memory: Memory, source: Geometry, op: Any, args: Any, kwargs: Any, output: Tensor, *, single: bool
+    ) -> None:
+        """Note a view; that of one tensor as the operator that made it, which says most about it."""
+        geometry = Geometry.of(output)
+        if geometry in memory.views:
+            return
+        call: tuple[Any, ...] | None = None
+        if single and not any(isinstance(arg, (Tensor, list)) and _has_tensor(arg) for arg in args[1:]):
+            call = (op, tuple(args[1:]), dict(kwargs))
+        elif (part := piece(source, geometry)) is not None:
+            call = (*part, {})
+        elif geometry.dtype != source.dtype or geometry[4:] != source[4:]:
+            raise TracingError(f"{op} returns a view that cannot be followed.")
+        self.memories.view(source, memory, output, call)
+        if single and has_strides(output):
+            self.memories.value(memory, geometry)
+
+    def _reshaped(self, op: Any, args: Any, kwargs: Any, perform: Callable[..., Any], tensor: Tensor) -> Any:
+        """Write down an operation that makes a tensor another view of its memory, or one of another memory."""
+        self.read(tensor)
+        memory, before = self.memories.find(tensor), Geometry.of(tensor)
+        assert memory is not None
+        result = perform(*args, **kwargs)
+        if self.memories.find(tensor) is not memory or Geometry.of(tensor) == before:
+            return result
+        if Geometry.of(tensor).count > before.count and "resize" in op._opname:
+            raise TracingError(f"{op._opname} makes a tensor larger, which cannot be followed: make a new one.")
+        view = functional(op)
+        plain = view is not None and not any(isinstance(arg, Tensor) for arg in args[1:]) and "resize" not in op._opname
+        self.memories.view(before, memory, tensor, (view, tuple(args[1:]), dict(kwargs)) if plain else None)
+        return result
+
+    def _write(self, op: Any, nodes: Any, changed: list[Written], before: list[Geometry], result: Any) -> None:
+        """Write down an operation that writes, as one that returns what it writes."""
+        positional, named = nodes
+        outs = {one.name for one in changed if one.out}
+        target = functional(op)
+        returned = [
+            value for value, form in zip(_flat(result), op._schema.returns, strict=False)
+            if form.alias_info is None and isinstance(value, Tensor)
+        ]  # fmt: skip
+        if target is None:
+            target = in_place(op)
+        else:
+            takes = {argument.name for argument in target._schema.arguments}
+            named = {key: value for key, value in named.items() if key not in outs and key in takes}
+            positional = positional[: len(target._schema.arguments)]
+        every = [*returned, *(one.tensor for one in changed)]
+        returns = target._schema.returns if isinstance(target, torch._ops.OpOverload) else ()
+        single = len(returns) == 1 and str(returns[0].type) == "Tensor"
+        if single:
+            form = self._computed(target, positional, named, every[0])
+            parts = [self.call(target, positional, named, form)]
+        else:
+            whole = self.call(target, positional, named, tuple(map(self.form, every)))
+            parts = [self.call(operator.getitem, (whole, k), {}, self.form(t)) for k, t in enumerate(every)]
+        for tensor, node in zip(returned, parts, strict=False):
+            self.memories.made(tensor, node)
+        for one, geometry, node in zip(changed, before, parts[len(returned) :], strict=True):
+            now = Geometry.of(one.tensor)
+            if node.meta["val"].dtype != now.dtype:
+                node = self.call(aten._to_copy.default, (node,), {"dtype": now.dtype}, self._form(now))
+            memory = self.memories.find(one.tensor)
+            if memory is None:
+                memory = self.memories.first_seen(one.tensor)
+            if now != geometry and one.out:
+                self.memories.replaced(memory, one.tensor, node)
+            else:
+                self.memories.write(memory, now, node)
+
+    def _computed(self, target: Any, args: Any, kwargs: Any, out: Tensor) -> Tensor:
+        """Return the form of what an operator returns before it is put into a tensor, which may have another dtype."""
+        forms = [node.meta["val"].dtype for node in _nodes_in(args, kwargs) if isinstance(node.meta["val"], Tensor)]
+        numbers = any(isinstance(arg, (float, complex)) for arg in (*args, *kwargs.values()))
+        if all(dtype == out.dtype for dtype in forms) and (forms or kwargs.get("dtype") == out.dtype):
+            if out.is_floating_point() or not numbers:
+                found: Tensor = self.form(out)
+                return found
+        given = fx.map_arg((args, kwargs), lambda node: node.meta["val"])
+        with unrecorded():
+            try:
+                result = target(*given[0], **given[1])
+            except (RuntimeError, NotImplementedError, TypeError):
+                return self.form(out)  # type: ignore[no-any-return]
+        return self._form(Geometry.of(out)._replace(dtype=result.dtype))
+
+    # -- values that leave
+
+    def _sized(self, op: Any, args: Any, outputs: list[Any]) -> None:
+        """Note that values decide how much an operation returns."""
+        shapes = [tuple(output.shape) for output in outputs if isinstance(output, Tensor)]
+        deciding = args[_DECIDING[op]] if op in _DECIDING else args
+        reads: list[Tensor] = []
+        self._nodes(deciding, reads)
+        self.left("size", op._opname, shapes[0] if len(shapes) == 1 else shapes, [self.read(t) for t in reads])
+
+    def left(self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node]) -> Any:
+        """Note a value that leaves the graph, and return it, changed perhaps.
+
+        One that is only checked is passed over: the model then goes on as it does, or not at all.
+        """
+        line = current_line()
+        if is_check(line) or not reads:
+            return value
+        if self.shift is not None and kind in ("number", "array"):
+            value = self.shift(len(self.escapes), value)
+        self.escapes += [Escape(kind, operation, value, line, read) for read in reads]
+        return value
+
+    def seen(self, tensor: Tensor) -> fx.Node | None:
+        """Return the node of a tensor whose values leave; inside of a transform there is none."""
+        if in_transform():
+            return None
+        with unrecorded():
+            return self.read(tensor)
+
+    @contextmanager
+    def running(self, module: str | None) -> Iterator[None]:
+        """Record what a module does; one without a name counts as a part of the one that called it."""
+        before, self.module = self.module, self.module if module is None else module
+        try:
+            yield
+        finally:
+            self.module = before
+
+
+#: Which argument decides how large the result is; of other operators all do.
+_DECIDING = {aten.index.Tensor: 1, aten.masked_select.default: 1, aten._pack_padded_sequence.default: 1}
+
+
+def is_scalar(op: Any) -> bool:
+    """Return whether an operator takes a value out of a tensor."""
+    return op in SCALARS
+
+
+def _flat(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def _has_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor) or any(isinstance(item, Tensor) for item in value)
+
+
+def _nodes_in(*trees: Any) -> list[fx.Node]:
+    found: list[fx.Node] = []
+    fx.map_arg(trees, found.append)
+    return found
