@@ -1,0 +1,1 @@
+"""Python beside PyTorch: values that leave tensors, and what comes back."""
