@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -23,8 +23,9 @@ from depgraph.tracing.python.findings import DREW, failure, sentences
 from depgraph.tracing.recorder.geometry import memory_of
 from depgraph.tracing.recorder.private import levels_kept
 from depgraph.tracing.recorder.record import Recording, record
+from depgraph.tracing.recorder.recorder import Shift
 from depgraph.tracing.restoring import kept
-from depgraph.tracing.settings import SEED, start_random, tracing_settings
+from depgraph.tracing.settings import SEED, quiet, start_random, tracing_settings
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found
 from depgraph.tracing.unsupported import refuse_nested
@@ -88,6 +89,7 @@ class _Subject:
     call: Call
     inputs: list[Leaf]
     state: State
+    numbers: bool = True
 
     def program(self, mode: str) -> Program:
         """Record the model, and say what each node stands for."""
@@ -122,33 +124,37 @@ class _Subject:
         )
 
     def _recorded(self) -> Recording:
-        with kept(self.model) as keeping, levels_kept():
-            start_random(SEED)
+        """Record the model; with plain numbers where it does not take symbolic ones."""
+        for self.numbers in (True, False):
             try:
-                return record(self.model, self.call, self.inputs, self.state, keeping)
+                return self._record()
             except TracingError:
                 raise
             except Exception as error:
-                raise failure(self.model, self.inputs, error, runs=False) from error
+                if not self.numbers:
+                    raise failure(self.model, self.inputs, error, runs=False) from error
+        raise AssertionError
 
     def _again(self, changed: Collection[int], by: float) -> Recording:
         """Record the model once more, with something changed: see `lead_back`."""
-        found = self.call.found
 
         def move(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-            if changed:
-                return tensors
             return [t + by * torch.rand_like(t) * t.abs().clamp(by) if t.is_floating_point() else t for t in tensors]
 
+        found = self.call.found
         try:
-            with kept(self.model) as keeping, levels_kept():
-                start_random(SEED)
-                return record(
-                    self.model, self.call, self.inputs, self.state, keeping, move,
-                    lambda k, value: shifted(value, by) if k in changed else value,
-                )  # fmt: skip
+            return self._record(
+                tuple if changed else move, lambda k, value: shifted(value, by) if k in changed else value
+            )
         finally:
             self.call.found = found
+
+    def _record(
+        self, move: Callable[[Sequence[Tensor]], Sequence[Tensor]] = tuple, shift: Shift | None = None
+    ) -> Recording:
+        with kept(self.model) as keeping, levels_kept(), quiet():
+            start_random(SEED)
+            return record(self.model, self.call, self.inputs, self.state, keeping, move, shift, numbers=self.numbers)
 
     def _sources(self, recording: Recording, known: Collection[int]) -> dict[str, Source]:
         """Return what the placeholders stand for; constants become placeholders too."""

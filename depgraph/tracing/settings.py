@@ -61,3 +61,13 @@ def start_random(seed: int, *, cuda: bool = False) -> None:
     torch.default_generator.manual_seed(seed)  # torch.manual_seed asks for every accelerator, which takes longer
     if cuda:
         torch.cuda.manual_seed_all(seed)
+
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Hold back what is printed, and drop it after an error: the model may be run once more."""
+    held = io.StringIO()
+    with contextlib.redirect_stderr(held), contextlib.redirect_stdout(held):
+        yield
+    sys.stderr.write(held.getvalue())

@@ -14,7 +14,7 @@ from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.call import Read
 from depgraph.rules.masking import far, of_any_size
 from depgraph.rules.registry import name_of
-from depgraph.rules.values import FIRST, KNOWN, Value, forget, reshape, together
+from depgraph.rules.values import FIRST, KNOWN, Value, forget, known, reshape, together
 from depgraph.unrolling.builder import Label
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def with_numbers(call: Invocation, numbers: list[Value]) -> Any:
         parts = call.meta if isinstance(call.meta, (tuple, list)) else [call.meta]
         results = tuple(of_any_size(Value(codes.expand(m.shape), None, m.dtype)) for m in parts)
         return results if isinstance(call.meta, (tuple, list)) else results[0]
+    if name_of(call.op) == "arange":
+        return progression(call)
     # Any number will do to learn what is read besides; one that settles nothing. Where two make a difference in known
     # values, the number itself goes.
     first = call.meta[0] if isinstance(call.meta, (tuple, list)) else call.meta
@@ -89,6 +91,16 @@ def with_numbers(call: Invocation, numbers: list[Value]) -> Any:
     if isinstance(result, (tuple, list)):
         return type(result)(map(add, result, others))
     return add(result, others)
+
+
+def progression(call: Invocation) -> Value:
+    """Follow ``arange`` of numbers that are not known: what it starts from and its step are read, not where it ends."""
+    given = {a.name: v for a, v in zip(call.op._schema.arguments, call.args, strict=False)} | call.kwargs
+    start, step = given.get("start", 0), given.get("step", 1)
+    if read := tensors_in((start, step), {}):
+        codes = forget(call.nodes(call.shape, *(Read(number.codes.expand(call.shape)) for number in read)))
+        return of_any_size(Value(codes, None, call.dtype))
+    return known((torch.arange(call.shape[0]) * step + start).to(call.dtype))
 
 
 def _codes(numbers: list[Value]) -> list[torch.Tensor]:

@@ -27,6 +27,7 @@ __all__ = [
     "nodes",
     "number_of",
     "plain",
+    "settled",
     "symbolic",
     "value_of",
     "without_conditions",
@@ -79,6 +80,11 @@ def plain(tree: Any) -> Any:
 def nodes(tree: Any) -> Any:
     """Replace symbolic numbers by their nodes. A ``torch.Size`` in which there is one becomes a tuple."""
     return _replace(tree, lambda number: number.value if number.node is None else number.node)
+
+
+def settled(tree: Any) -> Any:
+    """End the symbolic numbers in a nest of values, and return plain ones."""
+    return _replace(tree, lambda number: number.settle("condition" if number.is_bool() else "number"))
 
 
 def without_conditions(tree: Any) -> Any:

@@ -67,6 +67,8 @@ class Memory:
         Memories that are one in the caller's program, where they are two inputs.
     constants : list of torch.fx.Node
         Nodes that hold what was in it at first, if that was not known by name.
+    loose : bool
+        Whether it is a copy of what the program takes for a view.
     fresh : bool
         Whether it was made while the model ran.
     whole : torch.Tensor or None
@@ -80,6 +82,7 @@ class Memory:
         self.regions = [(root, node)]
         self.twins: list[Memory] = []
         self.constants: list[fx.Node] = []
+        self.loose = False
 
 
 class Memories:

@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from depgraph.tracing.python.built import BUILDERS, built, written_data
+from depgraph.tracing.python.indexing import getitem
+from depgraph.tracing.python.numbers import is_symbolic, plain
 from depgraph.tracing.python.ways_out import SHOWN, WAYS_OUT
 from depgraph.tracing.recorder.functional import functional, kept_whole
 from depgraph.tracing.recorder.higher_order import recorded
@@ -26,7 +29,8 @@ from depgraph.tracing.recorder.recorder import Recorder, is_scalar
 
 aten = torch.ops.aten
 
-_DATA: Any = Tensor.data  # a property, whose accessors are what is called
+#: Longer lists of numbers are plain numbers.
+_MOST = 256
 
 
 class Modes:
@@ -36,10 +40,12 @@ class Modes:
     ----------
     recorder : Recorder
         The model's own, or that of a body of a higher-order operator.
+    numbers : bool
+        Whether numbers read off tensors stay symbolic.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
+    def __init__(self, recorder: Recorder, *, numbers: bool = True) -> None:
+        self.recorder, self.numbers = recorder, numbers
         self._off = 0
         self._native = 0
         self._upper, self._lower, self._functions = _Upper(self), _Lower(self), _Functions(self)
@@ -97,6 +103,20 @@ class Modes:
         value = self.perform(op, args, kwargs)
         return self.recorder.left("condition" if isinstance(value, bool) else "number", op._opname, value, reads)
 
+    def numbers_in(self, tensor: Tensor, *, whole: bool) -> Any:
+        """Return the number in a tensor or, in lists, all of them, as symbolic numbers."""
+        if not whole or not tensor.dim():
+            with self.silent():
+                value = tensor.item()
+            return self.recorder.number(tensor, value)
+        if tensor.numel() > _MOST:
+            with self.silent():
+                values = tensor.tolist()
+            reads = [self.recorder.seen(tensor)]
+            return self.recorder.left("array", "tolist", values, [read for read in reads if read is not None])
+        with self.calling():
+            return [self.numbers_in(part, whole=True) for part in tensor]
+
     @property
     def off(self) -> bool:
         """Whether nothing is recorded now."""
@@ -120,6 +140,9 @@ class _Upper(UpperMode):
         if not kept_whole(func) and functional(func) is None or func in _OPENED:
             with modes.inside():
                 return func.decompose(*args, **kwargs)
+        if func is aten.select.int and is_symbolic(args[2]):
+            with modes.inside():
+                return modes.recorder.anywhere(*args)
         device = next((arg.device.type for arg in args if isinstance(arg, Tensor)), "cpu")
         if (key := autocasting(func, device)) is not None:
             with modes.inside():
@@ -198,13 +221,29 @@ class _Functions(TorchFunctionMode):
         if func in SHOWN:
             with modes.silent():
                 return func(*args, **kwargs)
-        kind = WAYS_OUT.get(func) if _hashable(func) else None
+        if not _hashable(func):
+            return func(*args, **kwargs)
+        if func is Tensor.__getitem__ and modes.numbers:
+            with modes.calling():
+                return getitem(*args)
+        if func in BUILDERS and (data := written_data(func, args, kwargs)) is not None:
+            with modes.silent():
+                form = func(*args, **plain(kwargs)) if not modes.numbers else func(*plain(args), **plain(kwargs))
+            with modes.calling():
+                return built(data).to(form.dtype).reshape(form.shape)
+        kind = WAYS_OUT.get(func)
         if kind is None:
             return func(*args, **kwargs)
+        if modes.numbers and func in _READ_OFF and not in_transform() and not args[0].is_complex():
+            return modes.numbers_in(args[0], whole=func is Tensor.tolist)
         reads = [modes.recorder.seen(value) for value in args if isinstance(value, Tensor)]
         with modes.silent():
             value = func(*args, **kwargs)
         return modes.recorder.left(kind, func.__name__.strip("_"), value, [read for read in reads if read is not None])
+
+
+#: They give numbers that may stay symbolic.
+_READ_OFF = {Tensor.item, Tensor.tolist}
 
 
 def _hashable(func: Any) -> bool:

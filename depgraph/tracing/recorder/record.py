@@ -71,6 +71,7 @@ class Recording:
 def record(
     model: nn.Module, call: Call, inputs: Sequence[Leaf], state: State, kept: Kept,
     move: Callable[[Sequence[Tensor]], Sequence[Tensor]] = tuple, shift: Shift | None = None,
+    numbers: bool = True,
 ) -> Recording:  # fmt: skip
     """Run a model once on its example inputs and return what it did.
 
@@ -83,6 +84,8 @@ def record(
         Changes the inputs.
     shift : callable, optional
         Changes the values that leave, which are numbered.
+    numbers : bool
+        Whether numbers read off tensors stay symbolic.
     """
     recorder = Recorder(kept.before_write, shift=shift)
     declared: dict[fx.Node, tuple[str, str]] = {}
@@ -101,7 +104,7 @@ def record(
     for memory, twins in zip(memories, call.shared(), strict=True):
         memory.twins = [memories[k] for k in twins]
     versions = {name: recorder.memories.find(state.values[name]) for name in names}
-    modes = Modes(recorder)
+    modes = Modes(recorder, numbers=numbers)
     with _modules_noted(model, modes), modes.watching():
         results = call(model, given)
     outputs = [recorder.read(tensor) for tensor in results]

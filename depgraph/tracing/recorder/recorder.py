@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, fx
@@ -14,6 +14,7 @@ from torch import Tensor, fx
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import Line, current_line, current_module
 from depgraph.tracing.python.checks import is_check
+from depgraph.tracing.python.numbers import Number, is_symbolic, node_of, plain, settled, symbolic
 from depgraph.tracing.python.ways_out import SCALARS, Kind, has_sizes_from_values
 from depgraph.tracing.recorder.functional import Written, functional, in_place, written
 from depgraph.tracing.recorder.geometry import Geometry, has_strides, memory_of, piece
@@ -27,6 +28,10 @@ _LITERAL = aten.lift_fresh.default
 
 #: Changes the value of the escape with a number on its way.
 Shift = Callable[[int, Any], Any]
+
+
+class SettleError(Exception):
+    """Numbers cannot stay symbolic: something is written to a place that is one."""
 
 
 @dataclass(eq=False)
@@ -174,7 +179,12 @@ class Recorder:
             Runs it.
         """
         tensors: list[Tensor] = []
-        nodes = self._nodes((args, kwargs), tensors)
+        if any(map(is_symbolic, (*args, *kwargs.values()))) or _has_symbolic_sizes(args):
+            args, kwargs = self._settled(op, args, kwargs)
+            nodes = self._nodes((args, kwargs), tensors)
+            args, kwargs = plain((args, kwargs))
+        else:
+            nodes = self._nodes((args, kwargs), tensors)
         if op is _LITERAL and tensors and self.memories.find(tensors[0]) is None:
             self.literals.add(str(self.read(tensors[0]).target))
         changed = written(op, args, kwargs) if op._schema.is_mutable else []
@@ -183,6 +193,8 @@ class Recorder:
         before = [Geometry.of(one.tensor) for one in changed]
         for one in changed:
             memory = self.memories.find(one.tensor)
+            if memory is not None and memory.loose:
+                raise SettleError
             if memory is None or not memory.fresh:
                 self.before_write(one.tensor)
         sources = [(memory_of(t)[0], Geometry.of(t)) for t in tensors]
@@ -206,7 +218,20 @@ class Recorder:
             return type(tree)(self._nodes(item, found) for item in tree) if type(tree) in (tuple, list) else tree
         if isinstance(tree, dict):
             return {key: self._nodes(item, found) for key, item in tree.items()}
-        return None if isinstance(tree, torch.Generator) else tree
+        if isinstance(tree, torch.Generator):
+            return None
+        return node_of(tree) if is_symbolic(tree) else tree
+
+    def _settled(self, op: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """End the symbolic numbers that an operator does not take as any number: sizes, axes, and what switches it."""
+        takes = {a.name: "SymInt" not in str(a.real_type) and str(a.type) in NUMBERS for a in op._schema.arguments}
+        names = [a.name for a in op._schema.arguments]
+
+        def settle(name: str, value: Any) -> Any:
+            return value if takes[name] else settled(value)
+
+        positional = tuple(settle(name, value) for name, value in zip(names, args, strict=False))
+        return positional, {name: settle(name, value) for name, value in kwargs.items()}
 
     def _note(
         self, op: Any, nodes: Any, args: Any, kwargs: Any, sources: Sequence[tuple[int, Geometry]], result: Any,
@@ -346,6 +371,31 @@ class Recorder:
         self.escapes += [Escape(kind, operation, value, line, read) for read in reads]
         return value
 
+    def number(self, tensor: Tensor, value: Any) -> Any:
+        """Return the number in a tensor, which stays symbolic for as long as Python lets it."""
+        node = self.seen(tensor)
+        if node is None or type(value) not in (int, float, bool):
+            return value
+        return symbolic(value, self.call(aten.item.default, (node,), {}, value), self)
+
+    def anywhere(self, tensor: Tensor, axis: int, place: Any) -> Tensor:
+        """Return what a tensor holds at a place that is a symbolic number; not a view, since the place may be any."""
+        index = torch.scalar_tensor(place, dtype=torch.int64, device=tensor.device).reshape(1)
+        result = tensor.index_select(axis, torch.where(index < 0, index + tensor.shape[axis], index)).squeeze(axis)
+        memory = self.memories.find(result)
+        assert memory is not None
+        memory.loose = True
+        return result
+
+    def compute(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> fx.Node:
+        """Write down what Python computes of symbolic numbers."""
+        return self.call(function, args, {}, value)
+
+    def settle(self, number: Number, kind: Literal["condition", "number"]) -> Any:
+        """Note that a symbolic number ends as a plain one."""
+        reads = [number.node] if number.node is not None else []
+        return self.left(kind, "item", number.value, reads)
+
     def seen(self, tensor: Tensor) -> fx.Node | None:
         """Return the node of a tensor whose values leave; inside of a transform there is none."""
         if in_transform():
@@ -361,6 +411,14 @@ class Recorder:
             yield
         finally:
             self.module = before
+
+
+#: Types of arguments that are any number.
+NUMBERS = ("number", "Optional[number]", "float", "Optional[float]")
+
+
+def _has_symbolic_sizes(args: Any) -> bool:
+    return any(is_symbolic(item) for arg in args if isinstance(arg, (list, tuple)) for item in arg)
 
 
 #: Which argument decides how large the result is; of other operators all do.
