@@ -1,0 +1,1 @@
+"""How values leave tensors for Python."""
