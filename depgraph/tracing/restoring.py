@@ -14,7 +14,8 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from depgraph.tracing.kinds import Kind, kinds_of
+from depgraph.tracing.containers import EMPTY, Kind
+from depgraph.tracing.kinds import kinds_of
 
 _PutBack = Callable[[Any, Any], None]
 _FEW = 64
@@ -106,13 +107,15 @@ class Kept:
 
     def _walk(self, todo: list[Any]) -> None:
         seen: dict[int, Any] = {}
-        kinds: dict[type, tuple[Kind, ...]] = {}
+        known: dict[Any, tuple[Kind, ...]] = {}
+        saved = self._saved
         while todo:
             value = todo.pop()
-            cls = type(value)
-            if cls not in kinds:
-                kinds[cls] = kinds_of(cls)
-            if id(value) in seen or not kinds[cls]:
+            cls: Any = type(value)
+            if cls not in known:
+                known[cls] = kinds_of(cls)
+            kinds = known[cls]
+            if not kinds or id(value) in seen:
                 continue
             seen[id(value)] = value
             if isinstance(value, torch.Tensor):
@@ -120,10 +123,11 @@ class Kept:
                 form = _form(value)
                 self._forms.append((value, form))
                 todo += form[2:]
-            for kind in kinds[cls]:
-                content = kind.held(value)
-                self._saved.append((kind.put_back, value, content))
-                todo += kind.inside(value, content)
+            for held, inside, put_back in kinds:
+                content = held(value)
+                saved.append((put_back, value, content))
+                if content is not EMPTY:
+                    todo += inside(value, content)
 
 
 @contextmanager

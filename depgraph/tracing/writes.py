@@ -31,13 +31,13 @@ class Writes(TorchDispatchMode):
         self._handed_out = _HandedOut(keeper)
 
     def __enter__(self) -> Writes:
-        self._handed_out.__enter__()
+        self._handed_out.__enter__()  # type: ignore[no-untyped-call]
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
-        self._handed_out.__exit__(*error)
+        self._handed_out.__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Tell of the tensors that are written to, and run the operation."""

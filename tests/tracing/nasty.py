@@ -306,7 +306,7 @@ class DrawsNumbers(Nasty):
         self.generator = torch.Generator().manual_seed(3)
         self.random = random.Random(3)
         self.numbers = np.random.default_rng(3)
-        self.legacy = np.random.RandomState(3)  # noqa: NPY002
+        self.legacy = np.random.RandomState(3)
 
     def harm(self, y):
         noise = torch.rand(4, generator=self.generator) + self.random.random() + self.numbers.random()
