@@ -1,15 +1,21 @@
-"""The ways in which values leave tensors for Python."""
+"""The ways out of tensors: how their values get to where PyTorch no longer sees what is made of them.
+
+One table for whoever watches a model run. At the level of functions in Python there are conditions, numbers and
+arrays; at the level of operators there are scalars, and results as large as values say.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
 
-Kind = Literal["condition", "number", "array", "size"]
+Kind = Literal["condition", "number", "array"]
 
 _T = torch.Tensor
+
+#: Functions and methods that hand out values, and what they hand out.
 WAYS_OUT: dict[Any, Kind] = {
     _T.__bool__: "condition",
     _T.__contains__: "condition",
@@ -29,27 +35,50 @@ WAYS_OUT: dict[Any, Kind] = {
     _T.__array__: "array",
     _T.__dlpack__: "array",
 }
-SHOWN = {_T.__repr__, _T.__format__}
-SCALARS = {
-    torch.ops.aten.item.default,
-    torch.ops.aten._local_scalar_dense.default,
-    torch.ops.aten.is_nonzero.default,
-    torch.ops.aten.equal.default,
-}
-_SIZED = {
-    torch.ops.aten.where.default,
-    torch.ops.aten.unique_dim_consecutive.default,
-    torch.ops.aten._pack_padded_sequence.default,
-}
+
+#: Functions that write values out for people to read. What is made of the text is not followed.
+SHOWN: frozenset[Any] = frozenset({_T.__repr__, _T.__format__})
+
+#: Functions that hand out memory itself: whoever holds it may write to it unseen.
+MEMORY: frozenset[Any] = frozenset(
+    {_T.numpy, _T.__array__, _T.__dlpack__, _T.data_ptr, _T.storage, _T.untyped_storage, _T.__cuda_array_interface__}
+)
+
+_aten = torch.ops.aten
+
+#: Operators that return a number or a truth value that Python holds.
+SCALARS: frozenset[Any] = frozenset(
+    {_aten.item.default, _aten._local_scalar_dense.default, _aten.is_nonzero.default, _aten.equal.default}
+)
+
+#: Operators whose results are as large as values say, though PyTorch does not tag them so.
+_UNTAGGED = frozenset({_aten.where.default, _aten.unique_dim_consecutive.default, _aten._pack_padded_sequence.default})
+_MASKS = (torch.bool, torch.uint8)
 
 
-@lru_cache(maxsize=None)
-def _is_sized(op: Any) -> bool:
-    return torch.Tag.dynamic_output_shape in op.tags or op in _SIZED
+def has_sizes_from_values(op: Any, args: Sequence[Any], dtype: Callable[[Any], Any] | None = None) -> bool:
+    """Return whether the sizes of what an operator returns depend on values.
 
+    Parameters
+    ----------
+    op : torch._ops.OpOverload
+        Anything else has none.
+    args : sequence
+        Its positional arguments: tensors, or whatever stands for them.
+    dtype : callable, optional
+        Returns the dtype of the tensor that an argument stands for, None for one that stands for none. Without it
+        the arguments are tensors.
 
-def has_sizes_from_values(op: Any, args: Any) -> bool:
-    """Return whether how much an operator returns depends on the values it is given."""
-    if op is torch.ops.aten.index.Tensor:
-        return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
-    return _is_sized(op)
+    Examples
+    --------
+    >>> x = torch.ones(3)
+    >>> has_sizes_from_values(torch.ops.aten.index.Tensor, (x, [x > 0]))
+    True
+    >>> has_sizes_from_values(torch.ops.aten.index.Tensor, (x, [torch.tensor([0, 2])]))
+    False
+    """
+    if not isinstance(op, torch._ops.OpOverload):
+        return False
+    if op is _aten.index.Tensor:
+        return any((dtype(index) if dtype else getattr(index, "dtype", None)) in _MASKS for index in args[1])
+    return torch.Tag.dynamic_output_shape in op.tags or op in _UNTAGGED
