@@ -28,8 +28,9 @@ from depgraph.tracing.restoring import kept
 from depgraph.tracing.settings import SEED, quiet, start_random, tracing_settings
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found
-from depgraph.tracing.unsupported import refuse_nested
+from depgraph.tracing.unsupported import reason, refuse_nested
 from depgraph.tracing.wrapper import Call
+from depgraph.tracing.writes import Writes
 
 _LOCK = RLock()
 
@@ -98,21 +99,20 @@ class _Subject:
         recording = self._recorded()
         found = self.call.found
         reads = [escape.read for escape in recording.escapes]
-        recording.line.graph.output_node().args = ((recording.outputs, list(recording.updates.values()), reads),)
+        recording.graph.output_node().args = ((recording.outputs, list(recording.updates.values()), reads),)
         lead_back(recording, self._again, known)
         del tensors
         sources = self._sources(recording, known)
-        results, updates, reads = recording.line.graph.output_node().args[0]
+        results, updates, reads = recording.graph.output_node().args[0]
         warnings = sentences(recording.escapes, list(reads), sources)
-        recording.line.graph.output_node().args = ((*results, *updates),)
-        recording.line.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
-        recording.line.recompile()
+        recording.graph.output_node().args = ((*results, *updates),)
+        recording.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
         if self.call.drew:
             warnings.append(DREW)
         return Program(
-            graph=recording.line.graph,
-            module=recording.line,
-            sources={name: source for name, source in sources.items()},
+            graph=recording.graph,
+            module=recording.module,
+            sources=sources,
             inputs=self.inputs,
             outputs=output_leaves([Found(p, node.meta["val"]) for p, node in zip(found, results, strict=True)]),
             results=list(results),
@@ -132,8 +132,20 @@ class _Subject:
                 raise
             except Exception as error:
                 if not self.numbers:
-                    raise failure(self.model, self.inputs, error, runs=False) from error
+                    raise self._failure(error) from error
         raise AssertionError
+
+    def _failure(self, error: Exception) -> TracingError:
+        """Say whose error it is: the model's own, or one of following it."""
+        try:
+            with kept(self.model) as keeping, Writes(keeping), quiet():
+                start_random(SEED)
+                self.call(self.model, self.call.tensors())
+        except Exception as own:
+            return failure(self.model, self.inputs, own, runs=False)
+        with kept(self.model) as keeping, Writes(keeping), quiet():
+            known = reason(self.model, self.call, self.call.tensors(), self.inputs, str(error))
+        return TracingError(known) if known else failure(self.model, self.inputs, error, runs=True)
 
     def _again(self, changed: Collection[int], by: float) -> Recording:
         """Record the model once more, with something changed: see `lead_back`."""
@@ -158,12 +170,12 @@ class _Subject:
 
     def _sources(self, recording: Recording, known: Collection[int]) -> dict[str, Source]:
         """Return what the placeholders stand for; constants become placeholders too."""
-        graph = recording.line.graph
+        graph = recording.graph
         sources: dict[str, Source] = {}
         leaves = {leaf.name: leaf.value for leaf in self.inputs}
         for node, (kind, name) in recording.declared.items():
             value = leaves[name] if kind == "input" else self.state.values[name]
-            sources[node.name] = Source(kind, name, value, name in recording.updates and kind != "input")
+            sources[node.name] = Source(kind, name, value, name in recording.updates or name in recording.overwritten)
         names = _attribute_names(self.model)
         for node in graph.find_nodes(op="get_attr"):
             if node.target not in recording.constants:

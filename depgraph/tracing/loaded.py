@@ -33,6 +33,9 @@ def opened(exported: ExportedProgram) -> nn.Module:
         return pytree.tree_unflatten(pytree.tree_leaves(result), exported.call_spec.out_spec)
 
     assert isinstance(graph, fx.Graph)
+    for region in module.modules():
+        if isinstance(region, fx.GraphModule):
+            region.forward = lambda *args, _run=_Replay(region).run, **kwargs: _run(*args, **kwargs)
     module.forward = forward
     return module  # type: ignore[no-any-return]
 

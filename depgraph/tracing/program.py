@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import fx
+from torch import fx, nn
 
 
 
@@ -62,8 +62,8 @@ class Program:
         ``get_attr`` nodes for the subgraphs of higher-order operators, and the output. Every ``call_function`` node has
         its value without data in ``meta["val"]``, the dotted name of the module that ran it in ``meta["module"]`` and the
         line of the user's code in ``meta["line"]``.
-    module : torch.fx.GraphModule
-        Owner of the graph and of its subgraphs.
+    module : torch.nn.Module
+        Owner of the subgraphs.
     sources : dict
         Name of a placeholder to what it stands for.
     inputs, outputs : list of Leaf
@@ -81,7 +81,7 @@ class Program:
     """
 
     graph: fx.Graph
-    module: fx.GraphModule
+    module: nn.Module
     sources: dict[str, Source]
     inputs: list[Leaf]
     outputs: list[Leaf]

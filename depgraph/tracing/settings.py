@@ -44,7 +44,6 @@ def tracing_settings() -> Iterator[None]:
                 contextlib.redirect_stdout(sys.stderr),
                 mock.patch.object(torch.compiler, "is_dynamo_compiling", lambda: True),
                 mock.patch.object(torch.compiler, "_is_compiling_flag", True),
-                mock.patch.object(torch.compiler, "_is_exporting_flag", True),
             ):
                 yield
     finally:

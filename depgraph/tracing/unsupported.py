@@ -1,4 +1,4 @@
-"""Tensors that PyTorch cannot trace: nested, quantised, and some sparse ones; found where they are, and named."""
+"""Tensors that cannot be followed, nested and quantised ones: found where they are, and named."""
 
 from __future__ import annotations
 
@@ -20,25 +20,14 @@ from depgraph.tracing.wrapper import Call
 
 _ADVICE = {
     "nested": "Nested tensors are not supported: pad them to one length, and pass the lengths.",
-    "sparse": "It cannot be followed: make it dense with to_dense() or, where it is constant, register it as a buffer "
-    "in the COO or CSR layout.",
     "quantised": "It cannot be followed: use its dequantize().",
 }
-_SIGNS = {"nested": "", "sparse": "parse", "quantised": "uantize"}
-"""What PyTorch's errors say where such a tensor is the reason; nested ones always are."""
-_NAMELESS = "Unable to cast NotImplemented to Tensor"  # what it says of several kinds
-_FOLLOWED = (torch.sparse_coo, torch.sparse_csr)
-"""Layouts that PyTorch traces where such a tensor is an input or a buffer."""
-_PACKED = "__obj_flatten__"
+_PACKED = "objects of TorchScript"
 
 
 def kind_of(tensor: torch.Tensor) -> str:
-    """Return which kind of tensor it is that may not be traced, ``""`` for all others."""
-    if tensor.is_nested:
-        return "nested"
-    if tensor.is_quantized:
-        return "quantised"
-    return "" if tensor.layout in (torch.strided, torch._mkldnn) else "sparse"  # type: ignore[attr-defined]
+    """Return which kind of tensor it is that cannot be followed, ``""`` for all others."""
+    return "nested" if tensor.is_nested else "quantised" if tensor.is_quantized else ""
 
 
 def refuse_nested(model: nn.Module, inputs: Sequence[Leaf]) -> None:
@@ -80,18 +69,10 @@ def reason(model: nn.Module, call: Call, tensors: Sequence[torch.Tensor], inputs
         call(model, tuple(tensors))
     places = [(f"{line}: " if line else "") + f"{type(model).__name__} makes" for line, _ in made.found]
     found = list(zip(places, [tensor for _, tensor in made.found], strict=True))
-    for words, tensor in sorted([*held, *found], key=lambda one: _likelihood(*one)):
-        kind = kind_of(tensor)
-        if kind and (_SIGNS[kind] in error or _NAMELESS in error):
+    for words, tensor in sorted([*held, *found], key=lambda one: kind_of(one[1]) != "nested"):
+        if kind_of(tensor):
             return _said(words, tensor)
     return ""
-
-
-def _likelihood(words: str, tensor: torch.Tensor) -> int:
-    """Return how likely a tensor is the reason, 0 for most likely: some sparse ones are followed by most operations."""
-    if kind_of(tensor) == "nested":
-        return 0
-    return 2 if tensor.layout in _FOLLOWED and words.startswith(("The input", "The buffer")) else 1
 
 
 def _said(words: str, tensor: torch.Tensor) -> str:

@@ -89,12 +89,12 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
     known : collection of int
         The addresses of memories that were there before the model ran.
     """
-    line, escapes = recording.line, recording.escapes
+    escapes = recording.escapes
     left = [k for k, escape in enumerate(escapes) if escape.kind in ("number", "array")]
     strange = recording.strangers(known)
     if not left and not strange:
         return
-    nodes = list(line.graph.nodes)
+    nodes = list(recording.graph.nodes)
     order = {node: k for k, node in enumerate(nodes)}
     found: dict[Place, set[int]] = {}
     for group in np.array_split(left, min(len(left), _GROUPS)) if left else ():
@@ -144,7 +144,7 @@ def _differences(
     places: list[Place] = []
     with suppress(Exception), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         other = run(changed, by)
-        nodes, others = list(recording.line.graph.nodes), list(other.line.graph.nodes)
+        nodes, others = list(recording.graph.nodes), list(other.graph.nodes)
         order, other_order = ({node: k for k, node in enumerate(each)} for each in (nodes, others))
         for k, (node, twin) in enumerate(zip(nodes, others, strict=False)):
             if node.op == "output" == twin.op:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-Kind = Literal["condition", "number", "array"]
+Kind = Literal["condition", "number", "array", "size"]
 
 _T = torch.Tensor
 

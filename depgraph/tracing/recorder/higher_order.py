@@ -45,7 +45,7 @@ class _Body:
         graph, last = self.recorder.graph, self.arguments[-1] if self.arguments else None
         for outer in lifted:
             if outer not in self.lifted:
-                self.lifted[outer] = self.recorder.placeholder("unused", outer.meta["val"])
+                self.lifted[outer] = self.recorder.placeholder(f"unused_{len(self.lifted)}", outer.meta["val"])
             if last is None:
                 next(iter(graph.nodes)).prepend(self.lifted[outer])
             else:

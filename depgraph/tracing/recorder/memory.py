@@ -69,6 +69,8 @@ class Memory:
         Nodes that hold what was in it at first, if that was not known by name.
     loose : bool
         Whether it is a copy of what the program takes for a view.
+    lent : tuple or None
+        A tensor whose memory was handed out to NumPy, and a copy of what was in it.
     fresh : bool
         Whether it was made while the model ran.
     whole : torch.Tensor or None
@@ -83,6 +85,7 @@ class Memory:
         self.twins: list[Memory] = []
         self.constants: list[fx.Node] = []
         self.loose = False
+        self.lent: tuple[Tensor, Tensor] | None = None
 
 
 class Memories:
@@ -158,7 +161,26 @@ class Memories:
         memory = self.find(tensor)
         if memory is None:
             memory = self.first_seen(tensor)
+        if memory.lent is not None:
+            self._look_again(memory, memory.lent)
         return self.value(memory, Geometry.of(tensor))
+
+    def lend(self, tensor: Tensor) -> None:
+        """Note that the memory of a tensor was handed out, and may be written to unseen from now on."""
+        memory = self.find(tensor)
+        assert memory is not None
+        with unrecorded():
+            memory.lent = tensor.detach(), tensor.detach().clone()
+
+    def _look_again(self, memory: Memory, lent: tuple[Tensor, Tensor]) -> None:
+        """Take what a memory holds that was handed out for a new tensor, if it holds something else than before."""
+        tensor, before = lent
+        with unrecorded():
+            if torch.equal(tensor.nan_to_num(), before.nan_to_num()):
+                return
+            now = tensor.clone()
+        memory.lent = tensor, now
+        self._write(memory, Geometry.of(tensor), self._constant(now))
 
     def view(self, source: Geometry, memory: Memory, tensor: Tensor, call: tuple[Any, ...] | None) -> None:
         """Note that a tensor shows a part of a memory, made of another part of it by a call."""
@@ -186,6 +208,9 @@ class Memories:
         """Note that a part of a memory holds something else from now on."""
         for one in (memory, *memory.twins):
             self._write(one, geometry, node)
+            if one.lent is not None:
+                with unrecorded():
+                    one.lent = one.lent[0], one.lent[0].clone()
         for twin in memory.twins:
             assert memory.whole is not None
             assert twin.whole is not None

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from depgraph.tracing.python.built import BUILDERS, built, written_data
 from depgraph.tracing.python.indexing import getitem
 from depgraph.tracing.python.numbers import is_symbolic, plain
-from depgraph.tracing.python.ways_out import SHOWN, WAYS_OUT
+from depgraph.tracing.python.ways_out import MEMORY, SHOWN, WAYS_OUT
 from depgraph.tracing.recorder.functional import functional, kept_whole
 from depgraph.tracing.recorder.higher_order import recorded
 from depgraph.tracing.recorder.private import (
@@ -237,6 +237,9 @@ class _Functions(TorchFunctionMode):
         if modes.numbers and func in _READ_OFF and not in_transform() and not args[0].is_complex():
             return modes.numbers_in(args[0], whole=func is Tensor.tolist)
         reads = [modes.recorder.seen(value) for value in args if isinstance(value, Tensor)]
+        if func in MEMORY and reads[0] is not None:
+            modes.recorder.before_write(args[0])
+            modes.recorder.memories.lend(args[0])
         with modes.silent():
             value = func(*args, **kwargs)
         return modes.recorder.left(kind, func.__name__.strip("_"), value, [read for read in reads if read is not None])

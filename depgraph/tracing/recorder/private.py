@@ -60,7 +60,7 @@ def natively() -> AbstractContextManager[Any]:
 
 def autocasting(op: Any, device: str) -> DispatchKey | None:
     """Return the key under which an operator casts its arguments on a device, None where it does not."""
-    if not torch.is_autocast_enabled(device):
+    if not torch.amp.is_autocast_available(device) or not torch.is_autocast_enabled(device):
         return None
     key = getattr(DispatchKey, f"Autocast{device.upper()}", None)
     if key is None or torch._C._dispatch_tls_is_dispatch_key_excluded(key):

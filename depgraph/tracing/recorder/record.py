@@ -27,8 +27,10 @@ class Recording:
 
     Attributes
     ----------
-    line : torch.fx.GraphModule
+    graph : torch.fx.Graph
         The operations in the order in which they ran. Its output node returns nothing yet.
+    module : torch.nn.Module
+        Owner of the constants and of the bodies of higher-order operators.
     declared : dict
         The placeholder of each input, parameter and buffer, with what kind of thing it is and its name.
     constants : dict
@@ -42,9 +44,12 @@ class Recording:
         Name of a parameter or buffer that was written to or replaced, to what it holds afterwards.
     written : set of str
         The names of constants that were written to.
+    overwritten : set of str
+        The names of inputs that were written to.
     """
 
-    line: fx.GraphModule
+    graph: fx.Graph
+    module: nn.Module
     declared: dict[fx.Node, tuple[str, str]]
     constants: dict[str, Tensor]
     literals: set[str]
@@ -52,13 +57,14 @@ class Recording:
     outputs: list[fx.Node]
     updates: dict[str, fx.Node]
     written: set[str]
+    overwritten: set[str]
 
     def strangers(self, known: Collection[int]) -> list[fx.Node]:
         """Return the tensors that no recorded operation made, and that were not there before.
 
         `torch.from_numpy` returns such tensors, and extensions that bypass PyTorch's dispatcher do.
         """
-        nodes = self.line.graph.find_nodes(op="get_attr")
+        nodes = self.graph.find_nodes(op="get_attr")
         strange = {name for name, tensor in self.constants.items() if memory_of(tensor)[0] not in known} - self.literals
         return [node for node in nodes if node.target in strange and node.users]
 
@@ -125,27 +131,44 @@ def record(
         root.register_buffer(target, tensor.detach() if tensor.requires_grad else tensor, persistent=False)
     for target, body in recorder.bodies.items():
         root.add_module(target, body)
-    line = fx.GraphModule(root, recorder.graph)
     return Recording(
-        line, declared, recorder.constants, recorder.literals, recorder.escapes, outputs, updates,
+        recorder.graph, root, declared, recorder.constants, recorder.literals, recorder.escapes, outputs, updates,
         recorder.memories.written_constants(),
+        {leaf.name for leaf, memory in zip(inputs, memories, strict=True) if memory.version},
     )  # fmt: skip
 
 
 @contextmanager
 def _modules_noted(model: nn.Module, modes: Modes) -> Iterator[None]:
-    """Tell the recorder which module of a model is running."""
-    names = {module: name for name, module in model.named_modules()}
+    """Tell the recorder which module of a model is running.
+
+    One that has several names goes by them in turn, each time that what holds it runs.
+    """
+    names: dict[nn.Module, list[str]] = {}
+    for name, module in model.named_modules(remove_duplicate=False):
+        names.setdefault(module, []).append(name)
+    running: list[tuple[str, dict[nn.Module, int]]] = [("", {})]
     before: list[str] = []
     owner = get_ident()  # hooks on all modules are those of all threads
 
     def enter(module: nn.Module, args: Any) -> None:
-        if get_ident() == owner:
-            before.append(modes.recorder.module)
-            modes.recorder.module = names.get(module, modes.recorder.module)
+        if get_ident() != owner:
+            return
+        name = modes.recorder.module
+        if module in names:
+            holder, calls = running[-1]
+            inside = [n for n in names[module] if n.startswith(f"{holder}." if holder else "")] or names[module]
+            name = inside[calls.get(module, 0) % len(inside)]
+            calls[module] = calls.get(module, 0) + 1
+            running.append((name, {}))
+        else:
+            running.append(running[-1])
+        before.append(modes.recorder.module)
+        modes.recorder.module = name
 
     def leave(module: nn.Module, args: Any, result: Any) -> None:
         if get_ident() == owner and before:
+            running.pop()
             modes.recorder.module = before.pop()
 
     hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]

@@ -212,12 +212,16 @@ class Recorder:
     def _nodes(self, tree: Any, found: list[Tensor]) -> Any:
         """Return arguments with nodes in place of tensors, which are collected."""
         if isinstance(tree, Tensor):
+            if tree.is_nested or tree.is_quantized:
+                raise NotImplementedError("Nested and Quantized tensors cannot be recorded")
             found.append(tree)
             return self.read(tree)
         if isinstance(tree, (tuple, list)):
             return type(tree)(self._nodes(item, found) for item in tree) if type(tree) in (tuple, list) else tree
         if isinstance(tree, dict):
             return {key: self._nodes(item, found) for key, item in tree.items()}
+        if isinstance(tree, torch.ScriptObject):
+            raise NotImplementedError("objects of TorchScript cannot be recorded")
         if isinstance(tree, torch.Generator):
             return None
         return node_of(tree) if is_symbolic(tree) else tree
