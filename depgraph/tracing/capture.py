@@ -19,7 +19,8 @@ from depgraph.tracing.given import given
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
 from depgraph.tracing.program import Leaf, Program, Source
 from depgraph.tracing.python.computed import lead_back, shifted
-from depgraph.tracing.python.findings import DREW, failure, sentences
+from depgraph.tracing.python.findings import DREW, Findings, failure, no_values
+from depgraph.tracing.recorder.fakes import NoValuesError
 from depgraph.tracing.recorder.geometry import memory_of
 from depgraph.tracing.recorder.private import levels_kept
 from depgraph.tracing.recorder.record import Recording, record
@@ -90,7 +91,9 @@ class _Subject:
     call: Call
     inputs: list[Leaf]
     state: State
+    fake: bool = False
     numbers: bool = True
+    whole: bool = True
 
     def program(self, mode: str) -> Program:
         """Record the model, and say what each node stands for."""
@@ -104,11 +107,9 @@ class _Subject:
         del tensors
         sources = self._sources(recording, known)
         results, updates, reads = recording.graph.output_node().args[0]
-        warnings = sentences(recording.escapes, list(reads), sources)
+        findings = Findings.of(recording.escapes, list(reads), sources, [DREW] if self.call.drew else [])
         recording.graph.output_node().args = ((*results, *updates),)
         recording.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
-        if self.call.drew:
-            warnings.append(DREW)
         return Program(
             graph=recording.graph,
             module=recording.module,
@@ -119,9 +120,13 @@ class _Subject:
             updates=dict(zip(recording.updates, updates, strict=True)),
             parameters=self.state.parameters,
             tied=self.state.tied,
-            warnings=warnings,
+            findings=findings,
             mode=mode,
         )
+
+    def __post_init__(self) -> None:
+        held = [*self.state.values.values(), *(leaf.value for leaf in self.inputs)]
+        self.fake = self.fake or any(tensor.is_meta for tensor in held)
 
     def _recorded(self) -> Recording:
         """Record the model; with plain numbers where it does not take symbolic ones."""
@@ -130,6 +135,8 @@ class _Subject:
                 return self._record()
             except TracingError:
                 raise
+            except NoValuesError as error:
+                raise no_values(self.model, error) from error
             except Exception as error:
                 if not self.numbers:
                     raise self._failure(error) from error
@@ -137,6 +144,8 @@ class _Subject:
 
     def _failure(self, error: Exception) -> TracingError:
         """Say whose error it is: the model's own, or one of following it."""
+        if self.fake:
+            return failure(self.model, self.inputs, error, runs=False)
         try:
             with kept(self.model) as keeping, Writes(keeping), quiet():
                 start_random(SEED)
@@ -166,7 +175,14 @@ class _Subject:
     ) -> Recording:
         with kept(self.model) as keeping, levels_kept(), quiet():
             start_random(SEED)
-            return record(self.model, self.call, self.inputs, self.state, keeping, move, shift, numbers=self.numbers)
+            recording = record(
+                self.model, self.call, self.inputs, self.state, keeping, move, shift,
+                numbers=self.numbers, whole=self.whole, fake=self.fake,
+            )  # fmt: skip
+        if recording.differentiated and self.whole:  # what operators are made of is read again
+            self.whole = False
+            return self._record(move, shift)
+        return recording
 
     def _sources(self, recording: Recording, known: Collection[int]) -> dict[str, Source]:
         """Return what the placeholders stand for; constants become placeholders too."""

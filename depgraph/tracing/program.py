@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import fx, nn
 
+
+if TYPE_CHECKING:
+    from depgraph.tracing.python.findings import Findings
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +79,8 @@ class Program:
         Dotted names of all parameters; tied ones under each of their names.
     tied : dict
         Second names of tied parameters and buffers to the name they go by in ``sources``.
-    warnings : list of str
+    findings : Findings
+        What is to be said of values that left it.
     mode : {"eval", "train"}
     """
 
@@ -89,8 +93,13 @@ class Program:
     updates: dict[str, fx.Node]
     parameters: list[str]
     tied: dict[str, str]
-    warnings: list[str]
+    findings: Findings
     mode: str
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is to be said of values that left it, if no input is held."""
+        return self.findings.sentences()
 
     def where(self, node: fx.Node) -> tuple[str, str]:
         """Return the dotted path of the module that ran a node, and the ``"file:line"`` in the user's own code."""

@@ -180,7 +180,7 @@ class _Unrolling:
             self.builder.operations,
             Terminals("input", self.inputs, aliases[0]),
             Terminals("output", outputs, aliases[1]),
-            [*program.warnings, *self.choice.notes, *self.held.values(), *self.interpreter.warnings],
+            [*program.findings.sentences(self.held_names()), *self.choice.notes, *self.held.values(), *self.interpreter.warnings],
             [name for name in given if name in unused and name not in self.choice.known and name not in self.held],
             program.mode,
             find_unused_parameters=self.unused_parameters,
@@ -188,6 +188,11 @@ class _Unrolling:
             user_rules=list(self.interpreter.user_rules),
             find_costs=Costs.of(program, self.builder, self.inputs),
         )
+
+    def held_names(self) -> set[str]:
+        """Return the names of the inputs that are held at their example values."""
+        held = self.choice.known | self.held
+        return {source.name for name, source in self.program.sources.items() if name in held or source.name in held}
 
     def output(self, leaf: Leaf, value: Value) -> Terminal:
         """Gather the nodes behind each position of an output."""

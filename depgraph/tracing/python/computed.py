@@ -19,6 +19,8 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from depgraph.tracing.recorder.recorder import Escape
+
 if TYPE_CHECKING:
     from depgraph.tracing.recorder.record import Recording
 
@@ -113,8 +115,12 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
         if not reads and (k, at) not in unwatched:  # nothing shows: then all that left before, in full
             reads = [e for e in left if order[escapes[e].read] < k]
             if not reads:
+                if nodes[k] in strange:
+                    _say(recording, nodes[k], followed=False)
                 continue  # drawn at random, perhaps: there is nothing that it could have been computed from
         sources = [escapes[e].read for e in reads] or given
+        if nodes[k] in strange and not reads:
+            _say(recording, nodes[k], followed=True)
         if not sources:
             continue
         if at is None:
@@ -127,6 +133,15 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
         exact = [e for e in reads if not _differ(escapes[e].value, value)] or reads
         same = len(exact) == 1 and not _differ(escapes[exact[0]].value, value)
         _lead_number(nodes[k], at, value, [escapes[e].read for e in exact] or given, same=same)
+
+
+def _say(recording: Recording, node: fx.Node, *, followed: bool) -> None:
+    """Note a tensor that came from nowhere among what is to be said."""
+    shape = tuple(recording.constants[str(node.target)].shape)
+    recording.escapes.append(Escape("stranger", "", shape, node.meta["line"], node, followed))
+    output = recording.graph.output_node()
+    results, updates, reads = output.args[0]  # type: ignore[misc]
+    output.args = ((results, updates, [*reads, node]),)
 
 
 def _differences(

@@ -2,71 +2,117 @@
 
 from __future__ import annotations
 
+import linecache
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx, nn
 
 from depgraph.errors import TracingError
-from depgraph.tracing.python.ways_out import Kind
 from depgraph.tracing.names import signature_of
-from depgraph.tracing.origin import line_of_error, module_of_error
+from depgraph.tracing.origin import Line, line_of_error, module_of_error
 from depgraph.tracing.program import Leaf, Source
 
 if TYPE_CHECKING:
     from depgraph.tracing.recorder.recorder import Escape
 
-_TEXTS: dict[Kind, str] = {
-    "condition": "a condition on {origin} was {value}: analysed the branch taken by the example inputs",
-    "number": "a number made of {origin} was taken to be {value}: analysed as for the example inputs",
-    "array": "{operation}() takes {origin} out of PyTorch: what Python makes of that may not be followed",
-    "size": "the size of what {operation}() returns depends on {origin}: analysed with {value}, as in the example",
-    "stranger": "a tensor of shape {value} was made by other means than PyTorch's operations: it counts as constant",
+_TEXTS: dict[str, str] = {
+    "condition": "{code} depends on {origin}; {value} for the example inputs, only that branch is analysed",
+    "number": "{code} makes a number of {origin}; {value} for the example inputs, what Python makes of it is as there",
+    "array": "{code} takes {origin} out of PyTorch; what Python decides with it is as for the example inputs",
+    "size": "{code} returns as much as {origin} says; {value} for the example inputs, only that size is analysed",
+    "stranger": "{code} makes a tensor of shape {value} by other means than PyTorch's operations; it counts as constant",
 }
-_FOLLOWED: dict[Kind, str] = {
-    "number": "a number made of {origin} was {value}: what is computed from it is followed, "
-    "what it decides is as in the example",
-    "array": "{operation}() takes {origin} out of PyTorch: a tensor made of that is taken to read all of it",
-    "stranger": "a tensor of shape {value} was made by other means than PyTorch's operations: "
-    "it is taken to read all inputs",
+_FOLLOWED: dict[str, str] = {
+    "number": "{code} makes a number of {origin}; {value} for the example inputs. What is computed from it is followed, "
+    "what it decides is as there",
+    "array": "{code} takes {origin} out of PyTorch; a tensor made of that is taken to read all of it",
+    "stranger": "{code} makes a tensor of shape {value} by other means than PyTorch's operations; it is taken to read "
+    "all inputs",
 }
 #: What is said of a model that draws random numbers where PyTorch does not see it.
 DREW = "forward draws random numbers by Python's random or by NumPy: analysed with those that were drawn."
-_UNSEEN = "what they make it"
 _SHOWN = 3
+_LONGEST = 72
 RANDOM = "random numbers"
 
 
-def sentences(escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mapping[str, Source]) -> list[str]:
-    """Return a sentence for each place where values left the graph that other inputs could have made others.
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The values that left the graph, with what they were made of.
 
-    Parameters
+    Attributes
     ----------
-    escapes : sequence of Escape
-    tensors : sequence of torch.fx.Node
-        For each of them the node that holds the tensor, in a functional graph.
-    sources : mapping
-        What the placeholders of that graph stand for.
+    escapes : list of Escape
+    origins : list of dict
+        For each of them, the words for what its values depend on, by the name of an input where it is one.
+    more : list of str
+        Further sentences.
     """
-    read = _origins([tensor for tensor in tensors if isinstance(tensor, fx.Node)])
-    grouped: dict[tuple[str, str, str], tuple[list[str], list[str]]] = {}
-    for escape, tensor in zip(escapes, tensors, strict=True):
-        origins = [_words(sources[name]) if name in sources else name for name in read.get(tensor, ())]
-        origins = [words for words in origins if words]
-        if not origins and escape.kind != "stranger":  # decided by known values: it is the same for all inputs
-            continue
-        place = str(escape.line) if escape.line else "the model"
-        text = (_FOLLOWED if escape.followed else _TEXTS)[escape.kind]
-        names, values = grouped.setdefault((place, text, escape.operation), ([], []))
-        names += [words for words in origins if words not in names]
-        if escape.value is not None and escape.kind != "array" and str(escape.value) not in values:
-            values.append(str(escape.value))
-    return [
-        f"{place}: {text.format(operation=operation, origin=_listed(names), value=_listed(values) or _UNSEEN)}."
-        for (place, text, operation), (names, values) in grouped.items()
-    ]
+
+    escapes: list[Escape]
+    origins: list[dict[str, str]]
+    more: list[str]
+
+    @classmethod
+    def of(
+        cls, escapes: Sequence[Escape], tensors: Sequence[Any], sources: Mapping[str, Source], more: Sequence[str]
+    ) -> Findings:
+        """Find out what values that left depend on.
+
+        Parameters
+        ----------
+        escapes : sequence of Escape
+        tensors : sequence of torch.fx.Node
+            For each of them the node that holds the tensor.
+        sources : mapping
+            What the placeholders of the graph stand for.
+        more : sequence of str
+        """
+        read = _origins([tensor for tensor in tensors if isinstance(tensor, fx.Node)])
+        origins: list[dict[str, str]] = []
+        for tensor in tensors:
+            found = [(sources[name].name, sources[name]) if name in sources else (name, None)
+                     for name in read.get(tensor, ())]  # fmt: skip
+            found.sort(key=lambda one: one[1] is None or one[1].kind != "input")  # inputs first
+            words = {name: _words(source) if source is not None else name for name, source in found}
+            origins.append({name: text for name, text in words.items() if text})
+        return cls(list(escapes), origins, list(more))
+
+    def sentences(self, known: Collection[str] = ()) -> list[str]:
+        """Return a sentence for each place where values left that other inputs could have made others.
+
+        Parameters
+        ----------
+        known : collection of str
+            Names of inputs that are held at their example values.
+        """
+        grouped: dict[tuple[Line | None, str, str], tuple[list[str], list[str]]] = {}
+        for escape, origin in zip(self.escapes, self.origins, strict=True):
+            words = [text for name, text in origin.items() if name not in known]
+            if not words and escape.kind != "stranger":  # decided by known values: it is the same for all inputs
+                continue
+            text = (_FOLLOWED if escape.followed else _TEXTS)[escape.kind]
+            names, values = grouped.setdefault((escape.line, text, escape.operation), ([], []))
+            names += [word for word in words if word not in names]
+            if escape.value is not None and escape.kind != "array" and str(escape.value) not in values:
+                values.append(str(escape.value))
+        return [
+            (f"{line}: " if line else "")
+            + text.format(code=_code(line, operation), origin=_listed(names), value=_listed(values))
+            for (line, text, operation), (names, values) in grouped.items()
+        ] + self.more
+
+
+def _code(line: Line | None, operation: str) -> str:
+    """Return a line of code as it is shown, or what was called where there is none to show."""
+    text = linecache.getline(line.file, line.number).strip().removesuffix(":") if line is not None else ""
+    if not text:
+        return f"{operation}()" if operation else "something in it"
+    return f'"{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"}"'
 
 
 def _origins(nodes: Sequence[fx.Node]) -> dict[fx.Node, list[str]]:
@@ -101,9 +147,9 @@ def _lengths_of(node: fx.Node) -> list[fx.Node]:
 def _words(source: Source) -> str:
     """Return how a source is called whose values are not given; nothing for one whose values are."""
     if source.kind == "input":
-        return f"the values of {source.name}"
-    if source.kind == "parameter" or source.value.is_meta:
-        return f"the values of the {source.kind} {source.name}"
+        return f"input {source.name}"
+    if source.kind == "parameter" or source.mutated or source.value.is_meta:
+        return f"{source.kind} {source.name}".strip()
     return ""
 
 
@@ -145,3 +191,13 @@ def _short(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
     return message if message.endswith((".", "!", "?")) else message + "."
+
+
+def no_values(model: nn.Module, error: BaseException) -> TracingError:
+    """Return the error that says that something in a model without data depends on values."""
+    line = line_of_error(error)
+    place = f"{line}: " if line else ""
+    return TracingError(
+        f"{place}{type(model).__name__} can only be followed with values: something here depends on them, and the model "
+        "has none, being on the meta device or run without data. Build a smaller one on the CPU."
+    )

@@ -14,6 +14,7 @@ from depgraph.tracing.python.built import BUILDERS, built, written_data
 from depgraph.tracing.python.indexing import getitem
 from depgraph.tracing.python.numbers import is_symbolic, plain
 from depgraph.tracing.python.ways_out import MEMORY, SHOWN, WAYS_OUT
+from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
 from depgraph.tracing.recorder.functional import functional, kept_whole
 from depgraph.tracing.recorder.higher_order import recorded
 from depgraph.tracing.recorder.private import (
@@ -21,9 +22,11 @@ from depgraph.tracing.recorder.private import (
     UpperMode,
     autocasting,
     in_transform,
+    is_differentiating,
     natively,
     plain_constructors,
     python_dispatcher,
+    unrecorded,
 )
 from depgraph.tracing.recorder.recorder import Recorder, is_scalar
 
@@ -42,10 +45,19 @@ class Modes:
         The model's own, or that of a body of a higher-order operator.
     numbers : bool
         Whether numbers read off tensors stay symbolic.
+    whole : bool
+        Whether composite operators stay whole that could be differentiated.
+    fakes : Fakes or None
+        What runs operators without data.
+    differentiated : bool
+        Whether something was differentiated.
     """
 
-    def __init__(self, recorder: Recorder, *, numbers: bool = True) -> None:
-        self.recorder, self.numbers = recorder, numbers
+    def __init__(
+        self, recorder: Recorder, *, numbers: bool = True, whole: bool = True, fakes: Fakes | None = None
+    ) -> None:
+        self.recorder, self.numbers, self.whole, self.fakes = recorder, numbers, whole, fakes
+        self.differentiated = False
         self._off = 0
         self._native = 0
         self._upper, self._lower, self._functions = _Upper(self), _Lower(self), _Functions(self)
@@ -87,6 +99,8 @@ class Modes:
         """Run an operator as PyTorch does, without a look at what it is made of."""
         self._native += 1
         try:
+            if self.fakes is not None:
+                return self.fakes.perform(op, args, kwargs)
             return op(*args, **kwargs)
         finally:
             self._native -= 1
@@ -100,18 +114,26 @@ class Modes:
     def scalar(self, op: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that takes a value out of tensors."""
         reads = [self.recorder.read(tensor) for tensor in args if isinstance(tensor, Tensor)]
-        value = self.perform(op, args, kwargs)
+        value = self.taken(op, args, kwargs)
         return self.recorder.left("condition" if isinstance(value, bool) else "number", op._opname, value, reads)
+
+    def taken(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call what takes values out of tensors, and record nothing of it."""
+        if self.fakes is None:
+            with self.silent():
+                return function(*args, **kwargs)
+        values = [self.fakes.values(arg) if isinstance(arg, Tensor) else arg for arg in args]
+        if any(value is None and isinstance(arg, Tensor) for value, arg in zip(values, args, strict=True)):
+            raise NoValuesError
+        with self.silent(), unrecorded():
+            return function(*values, **kwargs)
 
     def numbers_in(self, tensor: Tensor, *, whole: bool) -> Any:
         """Return the number in a tensor or, in lists, all of them, as symbolic numbers."""
         if not whole or not tensor.dim():
-            with self.silent():
-                value = tensor.item()
-            return self.recorder.number(tensor, value)
+            return self.recorder.number(tensor, self.taken(Tensor.item, (tensor,), {}))
         if tensor.numel() > _MOST:
-            with self.silent():
-                values = tensor.tolist()
+            values = self.taken(Tensor.tolist, (tensor,), {})
             reads = [self.recorder.seen(tensor)]
             return self.recorder.left("array", "tolist", values, [read for read in reads if read is not None])
         with self.calling():
@@ -132,7 +154,7 @@ class _Upper(UpperMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, modes = kwargs or {}, self.modes
-        if modes._off or in_transform() or not isinstance(func, torch._ops.OpOverload) or _differentiated(args):
+        if modes._off or in_transform() or not isinstance(func, torch._ops.OpOverload) or (not modes.whole and _differentiated(args)):
             return func(*args, **kwargs)
         if func is aten.batch_norm.default:
             with modes.inside():
@@ -188,6 +210,8 @@ class _Lower(TorchDispatchMode):
         kwargs, modes = kwargs or {}, self.modes
         if modes.off or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
+        if is_differentiating():
+            modes.differentiated = True
         if func is aten.native_batch_norm.default:
             func, args = _legit(args)
         return modes.record(func, args, kwargs)
@@ -240,8 +264,7 @@ class _Functions(TorchFunctionMode):
         if func in MEMORY and reads[0] is not None:
             modes.recorder.before_write(args[0])
             modes.recorder.memories.lend(args[0])
-        with modes.silent():
-            value = func(*args, **kwargs)
+        value = modes.taken(func, args, kwargs)
         return modes.recorder.left(kind, func.__name__.strip("_"), value, [read for read in reads if read is not None])
 
 

@@ -18,7 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 __all__ = [
-    "StorageWeakRef", "TorchDispatchMode", "UpperMode", "autocasting", "in_transform", "natively", "python_dispatcher",
+    "StorageWeakRef", "TorchDispatchMode", "UpperMode", "autocasting", "in_transform", "is_differentiating", "natively", "python_dispatcher",
     "transform_depth", "unrecorded",
 ]  # fmt: skip
 
@@ -38,6 +38,11 @@ class UpperMode(SchemaCheckMode):
 def in_transform() -> bool:
     """Return whether a transform of `torch.func` is active, whose tensors stand for others."""
     return peek_interpreter_stack() is not None
+
+
+def is_differentiating() -> bool:
+    """Return whether autograd is running backwards."""
+    return torch._C._current_graph_task_id() != -1
 
 
 def unrecorded() -> AbstractContextManager[Any]:

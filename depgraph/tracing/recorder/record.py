@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from depgraph.tracing.program import Leaf
+from depgraph.tracing.recorder.fakes import Fakes
 from depgraph.tracing.recorder.geometry import Geometry, memory_of
 from depgraph.tracing.recorder.modes import Modes
 from depgraph.tracing.recorder.recorder import Escape, Recorder, Shift
@@ -31,6 +32,8 @@ class Recording:
         The operations in the order in which they ran. Its output node returns nothing yet.
     module : torch.nn.Module
         Owner of the constants and of the bodies of higher-order operators.
+    differentiated : bool
+        Whether something was differentiated.
     declared : dict
         The placeholder of each input, parameter and buffer, with what kind of thing it is and its name.
     constants : dict
@@ -50,6 +53,7 @@ class Recording:
 
     graph: fx.Graph
     module: nn.Module
+    differentiated: bool
     declared: dict[fx.Node, tuple[str, str]]
     constants: dict[str, Tensor]
     literals: set[str]
@@ -77,7 +81,7 @@ class Recording:
 def record(
     model: nn.Module, call: Call, inputs: Sequence[Leaf], state: State, kept: Kept,
     move: Callable[[Sequence[Tensor]], Sequence[Tensor]] = tuple, shift: Shift | None = None,
-    numbers: bool = True,
+    numbers: bool = True, whole: bool = True, fake: bool = False,
 ) -> Recording:  # fmt: skip
     """Run a model once on its example inputs and return what it did.
 
@@ -92,6 +96,10 @@ def record(
         Changes the values that leave, which are numbered.
     numbers : bool
         Whether numbers read off tensors stay symbolic.
+    whole : bool
+        Whether composite operators stay whole that could be differentiated.
+    fake : bool
+        Whether the model runs without data.
     """
     recorder = Recorder(kept.before_write, shift=shift)
     declared: dict[fx.Node, tuple[str, str]] = {}
@@ -110,7 +118,10 @@ def record(
     for memory, twins in zip(memories, call.shared(), strict=True):
         memory.twins = [memories[k] for k in twins]
     versions = {name: recorder.memories.find(state.values[name]) for name in names}
-    modes = Modes(recorder, numbers=numbers)
+    fakes = Fakes(recorder.memories.find, recorder.memories.alias) if fake else None
+    modes = Modes(recorder, numbers=numbers, whole=whole, fakes=fakes)
+    if fakes is not None:
+        given = [fakes.given(tensor) for tensor in given]
     with _modules_noted(model, modes), modes.watching():
         results = call(model, given)
     outputs = [recorder.read(tensor) for tensor in results]
@@ -132,7 +143,7 @@ def record(
     for target, body in recorder.bodies.items():
         root.add_module(target, body)
     return Recording(
-        recorder.graph, root, declared, recorder.constants, recorder.literals, recorder.escapes, outputs, updates,
+        recorder.graph, root, modes.differentiated, declared, recorder.constants, recorder.literals, recorder.escapes, outputs, updates,
         recorder.memories.written_constants(),
         {leaf.name for leaf, memory in zip(inputs, memories, strict=True) if memory.version},
     )  # fmt: skip

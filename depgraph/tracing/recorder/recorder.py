@@ -40,7 +40,7 @@ class Escape:
 
     Attributes
     ----------
-    kind : {"condition", "number", "array", "size"}
+    kind : {"condition", "number", "array", "size", "stranger"}
     operation : str
         What took it out: ``"item"``, ``"tolist"``.
     value : object
@@ -53,7 +53,7 @@ class Escape:
         Whether what Python computes from it is known to be followed.
     """
 
-    kind: Kind
+    kind: str
     operation: str
     value: object
     line: Line | None
@@ -187,6 +187,8 @@ class Recorder:
             nodes = self._nodes((args, kwargs), tensors)
         if op is _LITERAL and tensors and self.memories.find(tensors[0]) is None:
             self.literals.add(str(self.read(tensors[0]).target))
+        if tensors and any(isinstance(arg, torch.ScriptObject) for arg in args):
+            raise NotImplementedError("objects of TorchScript cannot be recorded")
         changed = written(op, args, kwargs) if op._schema.is_mutable else []
         if torch.Tag.inplace_view in op.tags:
             return self._reshaped(op, args, kwargs, perform, tensors[0])
@@ -220,8 +222,6 @@ class Recorder:
             return type(tree)(self._nodes(item, found) for item in tree) if type(tree) in (tuple, list) else tree
         if isinstance(tree, dict):
             return {key: self._nodes(item, found) for key, item in tree.items()}
-        if isinstance(tree, torch.ScriptObject):
-            raise NotImplementedError("objects of TorchScript cannot be recorded")
         if isinstance(tree, torch.Generator):
             return None
         return node_of(tree) if is_symbolic(tree) else tree
@@ -357,6 +357,8 @@ class Recorder:
     def _sized(self, op: Any, args: Any, outputs: list[Any]) -> None:
         """Note that values decide how much an operation returns."""
         shapes = [tuple(output.shape) for output in outputs if isinstance(output, Tensor)]
+        if op is aten.one_hot.default and len(args) > 1 and args[1] >= 0:
+            return  # the number of classes is given
         deciding = args[_DECIDING[op]] if op in _DECIDING else args
         reads: list[Tensor] = []
         self._nodes(deciding, reads)
