@@ -84,9 +84,9 @@ def _compared(func: Any, args: Any, kwargs: Any) -> Iterator[int]:
     if not any(isinstance(value, Tensor) and _is_whole(value) and value.ndim for value in values):
         return
     for value in values:
-        if (isinstance(value, Tensor) and value.numel() == 1 and _is_whole(value) and not value.is_meta) or (
-            isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**31
-        ):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**31
+        single = isinstance(value, Tensor) and value.numel() == 1 and _is_whole(value) and not value.is_meta
+        if number or single:
             yield int(value)
 
 

@@ -16,7 +16,7 @@ from depgraph.verification.bundles import block, replaced, rounding, rows
 from depgraph.verification.values import Draws
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A derivative that PyTorch must not be asked for."""
 
 
@@ -33,7 +33,7 @@ class Guarded(TorchDispatchMode):
         if func._opname.startswith("grid_sampler") and any(
             isinstance(value, Tensor) and not bool(value.isfinite().all()) for value in args[:2]
         ):
-            raise Refused("the grid that is sampled is not finite")
+            raise RefusedError("the grid that is sampled is not finite")
         return func(*args, **(kwargs or {}))
 
 

@@ -171,7 +171,8 @@ class Measurement:
             return _Draw(number, SEED, kind, own, self.example)
         draws = Draws(number)
         numbers = dict(zip(self.places, self._numbers, strict=True))
-        plain, special = [], []
+        plain: list[Tensor] = []
+        special: list[Tensor] = []
         for i, source in enumerate(subject.sources):
             for values, known in ((plain, ()), (special, numbers.get(i, ()))):
                 if source.known or (values is special and not known):
@@ -239,14 +240,17 @@ class Measurement:
     def _differentiate(self, draw: _Draw) -> None:
         """Look at the derivatives of each chosen output position: of all that is there, weighed at random."""
         doubtful: set[tuple[int, int]] = set()
-        self._expected = self._done + sum(map(len, self.columns))
+        expected = self._done + sum(map(len, self.columns))
         try:
-            with self.subject.followed(draw.values, [self.places[k] for k in self.smooth], draw.seed) as found:
-                if found[0] is not None:
-                    self._derive(draw, *found, doubtful)
+            with self.subject.followed(draw.values, [self.places[k] for k in self.smooth], draw.seed) as (
+                outputs,
+                leaves,
+            ):
+                if outputs is not None:
+                    self._derive(draw, outputs, leaves, doubtful)
         except Exception as error:  # the model does not take it that its inputs are followed
             self.underived.setdefault("the outputs", _named(error))
-        while self._done < self._expected:
+        while self._done < expected:
             self._step()
         draws = Draws(3000 + draw.number)
         for k, row in sorted(doubtful):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from depgraph.tracing.restoring import set_data
 from depgraph.verification.values import widened
 
 _COMPLEX = {torch.complex64: torch.float32, torch.complex128: torch.float64, torch.complex32: torch.float16}
@@ -30,14 +31,14 @@ class Memory:
         """Give all real and complex numbers memory of another precision; None stands for the first one."""
         for tensor, alias in self.own:
             if tensor.dtype != alias.dtype:
-                tensor.data = alias
+                set_data(tensor, alias)
         if dtype is None:
             return
         groups: dict[int, list[tuple[Tensor, Tensor]]] = {}
         for tensor, alias in self.own:
             if alias.layout != torch.strided:
                 if not (alias.layout == torch._mkldnn or alias.is_nested):  # type: ignore[attr-defined]
-                    tensor.data = widened(alias, dtype)
+                    set_data(tensor, widened(alias, dtype))
             elif not alias.is_quantized:
                 groups.setdefault(alias.untyped_storage()._cdata, []).append((tensor, alias))
         for group in groups.values():
@@ -61,7 +62,7 @@ def _convert(group: list[tuple[Tensor, Tensor]], dtype: torch.dtype) -> None:
         return
     storage = group[0][1].untyped_storage()
     whole = torch.empty(0, dtype=own, device=storage.device)
-    whole.set_(storage, 0, (storage.nbytes() // own.itemsize,))
+    whole.set_(storage, 0, (storage.nbytes() // own.itemsize,), (1,))
     wide = whole.to(dtype)
     # Pairs of numbers are read as complex ones by some.
     paired = wide[: wide.numel() // 2 * 2].view(-1, 2)

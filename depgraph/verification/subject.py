@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.errors import GraphError
-from depgraph.tracing.restoring import Kept
+from depgraph.tracing.restoring import Kept, set_data
 from depgraph.tracing.settings import SEED, start_random
 from depgraph.tracing.structure import tensors_in
 from depgraph.tracing.writes import Writes
@@ -237,7 +237,7 @@ def _set(held: Tensor, value: Tensor) -> None:
     if held.layout == torch.strided:
         held.detach().copy_(value)
     else:
-        held.data = arranged(value, held)
+        set_data(held, arranged(value, held))
 
 
 def _drawn() -> Any:

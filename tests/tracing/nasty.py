@@ -551,6 +551,7 @@ class WritesSparse(Nasty):
         self.coo.mul_(2)
         self.coo._values().add_(1)
         self.csr.values().mul_(3)
+        self.csr.add_(torch.ones(4, 4).to_sparse_csr())
         return y + (self.coo @ y.mT).mT
 
 
