@@ -131,7 +131,8 @@ def prepared(
     else:
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
     inputs = input_leaves(tensors_of(arguments_of(module, args, kwargs)))
-    refuse_nested(module, inputs)
+    if any(leaf.value.is_nested for leaf in inputs):
+        refuse_nested(module, inputs)
     _check_inputs(graph, inputs, named=not isinstance(model, ExportedProgram))
     with kept(module, args, kwargs) as outer, tracing_settings(), eager():
         if any(leaf.value.is_meta for leaf in inputs):
@@ -139,6 +140,8 @@ def prepared(
                 f"The example inputs of {type(module).__name__} are on the meta device, where nothing can be measured. "
                 "Make them on the CPU; parameters may stay where they are."
             )
+        if any(tensor.is_nested for tensor in outer.tensors):
+            refuse_nested(module, inputs)
         arguments = Arguments(args, kwargs)
         _on_cpu(module, outer.tensors)
         try:

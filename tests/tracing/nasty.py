@@ -576,7 +576,7 @@ class TakesLazily(Nasty):
     """Has parameters whose shape it learns when it runs."""
 
     def set_up(self):
-        self.lazy = nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d())
+        self.lazy = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
 
     def harm(self, y):
         return self.lazy(y)
