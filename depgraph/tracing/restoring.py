@@ -19,6 +19,7 @@ from depgraph.tracing.kinds import kinds_of
 
 _PutBack = Callable[[Any, Any], None]
 _FEW = 64
+_COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 
 
 class Kept:
@@ -179,7 +180,7 @@ def _form(tensor: torch.Tensor) -> tuple[torch.Tensor, bool, Any, Any]:
 def _put_back_tensor(tensor: torch.Tensor, form: tuple[torch.Tensor, bool, Any, Any]) -> None:
     alias, requires_grad, gradient, hooks = form
     if tensor.dtype is not alias.dtype or not _is_set_to(tensor, alias):
-        tensor.data = alias
+        set_data(tensor, alias)
     if tensor.requires_grad != requires_grad:
         if not tensor.is_leaf:
             _cut(tensor)
@@ -191,7 +192,18 @@ def _put_back_tensor(tensor: torch.Tensor, form: tuple[torch.Tensor, bool, Any, 
         tensor._backward_hooks = hooks
 
 
+def set_data(tensor: torch.Tensor, other: torch.Tensor) -> None:
+    """Let a tensor object have the memory and the form of another one: ``tensor.data = other``, for all layouts."""
+    if tensor.layout in _COMPRESSED:  # of which that assigns a part
+        torch._C._swap_tensor_impl(tensor, other.detach())
+    else:
+        tensor.data = other
+
+
 def _is_set_to(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
+    if tensor.layout in _COMPRESSED:
+        pairs = zip(_parts(tensor), _parts(alias), strict=True)
+        return all(one.dtype == other.dtype and one.is_set_to(other) for one, other in pairs)
     try:
         return tensor.is_set_to(alias)
     except (NotImplementedError, RuntimeError):  # sparse ones, and those on the meta device

@@ -30,14 +30,17 @@ def block(tensor: Tensor, axes: Sequence[int], position: Sequence[int]) -> Tenso
     return _leading(tensor, axes)[tuple(position)]
 
 
-def changed(before: Tensor, after: Tensor, axes: Sequence[int]) -> Tensor:
-    """Return at which positions two tensors differ by more than rounding; two elements that are no number are equal."""
+def changed(before: Tensor, after: Tensor, axes: Sequence[int], *, exactly: bool = False) -> Tensor:
+    """Return at which positions two tensors differ by more than rounding; two elements that are no number are equal.
+
+    Differing ``exactly`` is to differ in any bit.
+    """
     old, new = rows(before, axes), rows(after, axes)
     differs = old != new
     if not (old.is_floating_point() or old.is_complex()):
         return differs.any(1)
     differs &= ~(old.isnan() & new.isnan())
-    if old.dtype in _EXACT and differs.shape[1]:
+    if old.dtype in _EXACT and differs.shape[1] and not exactly:
         finite = old.isfinite() & new.isfinite()
         size = torch.where(finite, torch.maximum(old.abs(), new.abs()), 0).amax(1, keepdim=True)
         differs &= ~(finite & ((new - old).abs() <= rounding(old.dtype) * size))

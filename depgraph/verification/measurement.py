@@ -1,28 +1,33 @@
 """Which outputs change with which inputs: found by trying, one input position at a time, and by derivatives.
 
 A change proves a dependence. A derivative that is not zero nearly does: it may come from a gradient that its author
-made up, so it counts against the graph only where a small step shows a change as well.
+made up, so it counts against the graph only where a small step shows a change as well. A graph speaks of a model in
+its own precision: what shows in a wider one alone, since less underflows there, does not count against it either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.dag.runs import BoolArray, IntArray
 from depgraph.tracing.settings import SEED
-from depgraph.verification.bundles import block, changed, not_finite, replaced, rounding, rows, undefined
-from depgraph.verification.subject import Source, State, Subject
+from depgraph.verification.bundles import block, changed, not_finite, replaced, undefined
+from depgraph.verification.derivatives import derivative, not_zero
+from depgraph.verification.subject import Source, Subject
 from depgraph.verification.tables import Table
-from depgraph.verification.values import KINDS, Draws, Kind
+from depgraph.verification.values import KINDS, Draws, Kind, dense, special_numbers
 
 #: In the first draws everything is tried; in later ones what would show nothing new is passed over.
 _THOROUGH = 2
+#: How far doubtful pairs are moved, in units of a leap, and how far from zero a value may get: see the README on what
+#: is taken for granted.
+_REACHES, _FARTHEST = (1.0, 30.0, 1000.0), 4096.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +38,7 @@ class _Draw:
     seed: int
     kind: Kind
     values: list[Tensor]
-    state: State
     base: list[Tensor]
-
-    @property
-    def thorough(self) -> bool:
-        return self.number < _THOROUGH
 
 
 class Measurement:
@@ -65,6 +65,8 @@ class Measurement:
         For each of them, which of its positions the model takes other values at.
     steady : list of bool array
         For each output the positions that are the same when nothing changes.
+    underived : dict
+        Why there are no derivatives of an output, by its name.
     """
 
     def __init__(
@@ -86,12 +88,39 @@ class Measurement:
             for k in range(len(self.places))
         ]
         self.taken = [np.zeros(len(rows), bool) for rows in chosen]
-        self._done, self._each = 0, sum(map(len, chosen)) + sum(map(len, self.columns))
-        again = subject.run(self._own(), subject.state, 0)
-        self.steady = [
+        self.underived: dict[str, str] = {}
+        trials = sum(map(len, chosen))
+        self._done, self._steps = 0, draws * (trials + sum(map(len, self.columns))) + (not subject.own) * trials
+        self.steady = self._steady()
+        self._numbers = [self._special(place) for place in self.places]
+
+    def _steady(self) -> list[BoolArray]:
+        again = self.subject.run(self._own(), SEED)
+        return [
             np.zeros(target.count, bool) if again is None else ~_changed(output, again[t], target)
-            for t, (target, output) in enumerate(zip(self.targets, example, strict=True))
+            for t, (target, output) in enumerate(zip(self.targets, self.example, strict=True))
         ]
+
+    def _special(self, place: int) -> list[int]:
+        """Return whole numbers that may mean something to the model, those of them that it takes."""
+        subject, value = self.subject, self.subject.sources[place].value
+        found, draws = special_numbers(value, subject.constants), Draws(place)
+        low, high = (int(value.min()), int(value.max())) if found else (0, 0)
+        runs = subject.refused, subject.strayed
+        taken = []
+        for number in found:
+            before = subject.refused
+            if not low <= number <= high:
+                if value.is_cuda:  # an index out of range ends all work there
+                    continue
+                given = self._own()
+                given[place] = value.clone().contiguous()
+                given[place].view(-1)[draws.uniform(value.new_zeros(()), value.numel())] = number
+                subject.run(given, SEED)
+            if subject.refused == before:
+                taken.append(number)
+        subject.refused, subject.strayed = runs
+        return taken
 
     def _source(self, k: int) -> Source:
         return self.subject.sources[self.places[k]]
@@ -102,12 +131,34 @@ class Measurement:
     def run(self) -> None:
         """Take all draws, or as many as it takes to see everything that the graph says."""
         for number in range(self.draws):
-            if number >= _THOROUGH and not any(table.open.any() for row in self.tables for table in row):
+            thorough = _THOROUGH + (len(self.smooth) < len(self.places))
+            if number >= thorough and not any(table.open.any() for row in self.tables for table in row):
                 break
             draw = self._drawn(number)
             self._perturb(draw)
             if self.smooth:
                 self._differentiate(draw)
+
+    def narrow(self, subject: Subject, example: list[Tensor]) -> None:
+        """Take one draw more in the model's own precision; then look again at what a wider one alone has shown."""
+        steady = self.steady
+        self.subject, self.example = subject, example
+        self.steady = self._steady()
+        self._perturb(self._drawn(1))
+        for number in range(_THOROUGH + 1):
+            doubtful = [
+                (k, row)
+                for k, tables in enumerate(self.tables)
+                for row in range(len(self.taken[k]))
+                if any(table.doubtful[row].any() for table in tables)
+            ]
+            if not doubtful:
+                break
+            draw, draws = self._drawn(number), Draws(4000 + number)
+            for k, row in doubtful:
+                for reach in _REACHES:
+                    self._move(draw, k, row, "leap", draws, reach)
+        self.steady = steady
 
     def _drawn(self, number: int) -> _Draw:
         """Draw other values and parameters; the first time, return the model's own.
@@ -115,80 +166,121 @@ class Measurement:
         Where the model does not take them, or makes less of them than of its own, some or all of its own are kept.
         """
         subject, kind, own = self.subject, KINDS[number % len(KINDS)], self._own()
+        subject.weigh(None)
         if number == 0:
-            return _Draw(number, SEED, kind, own, subject.state, self.example)
+            return _Draw(number, SEED, kind, own, self.example)
         draws = Draws(number)
-        state = {n: draws.parameter(t) if n in subject.parameters else t for n, t in subject.state.items()}
-        values = [
-            source.value if source.known else draws.parameter(source.value) if source.state
-            else draws.argument(source.value, kind)
-            for source in subject.sources
-        ]  # fmt: skip
-        for given, weights in ((values, state), (own, state), (values, subject.state)):
-            seed = SEED if subject.call.drew else number  # what it drew unseen may have decided something
-            base = subject.base(given, weights, seed)
+        numbers = dict(zip(self.places, self._numbers, strict=True))
+        plain: list[Tensor] = []
+        special: list[Tensor] = []
+        for i, source in enumerate(subject.sources):
+            for values, known in ((plain, ()), (special, numbers.get(i, ()))):
+                if source.known or (values is special and not known):
+                    values.append(source.value if source.known else plain[-1])
+                elif source.held is not None and _is_smooth(source.value):
+                    values.append(draws.parameter(source.value))
+                else:
+                    values.append(draws.argument(source.value, kind, known))
+        attempts = [(special, number)] if any(self._numbers) else []
+        for given, weights in (*attempts, (plain, number), (own, number), (plain, None)):
+            seed = SEED if subject.drew else number  # what it drew unseen may have decided something
+            subject.weigh(weights)
+            base = subject.base(given, seed)
             if base is not None and not_finite(base) <= not_finite(self.example):
-                return _Draw(number, seed, kind, given, weights, base)
-        return _Draw(number, SEED, kind, own, subject.state, subject.base(own, subject.state, SEED) or self.example)
+                return _Draw(number, seed, kind, given, base)
+        subject.weigh(None)
+        return _Draw(number, SEED, kind, own, subject.base(own, SEED) or self.example)
 
     def _perturb(self, draw: _Draw) -> None:
         draws = Draws(1000 + draw.number)
         for k, tables in enumerate(self.tables):
+            thorough = draw.number < _THOROUGH + (k not in self.smooth)
             for row in range(len(tables[0].rows)):
                 self._step()
-                if draw.thorough or any(table.open[row].any() for table in tables):
+                if thorough or any(table.open[row].any() for table in tables):
                     # Where a large step leads another way, a small one may not.
                     _ = self._move(draw, k, row, draw.kind, draws) or self._move(draw, k, row, "nudge", draws)
+                    if self._numbers[k]:
+                        self._move(draw, k, row, "special", draws)
 
-    def _move(self, draw: _Draw, k: int, row: int, kind: Kind, draws: Draws) -> bool:
-        """Change one input position and note what changes with it; return whether the model took that."""
+    def _move(
+        self, draw: _Draw, k: int, row: int, kind: Kind | Literal["special"], draws: Draws, reach: float | None = None
+    ) -> bool:
+        """Change one input position and note what changes with it; return whether the model took that.
+
+        With a ``reach`` the smallest difference counts: the same numbers would have been computed in the same way.
+        """
         place, source = self.places[k], self._source(k).terminal
         value, axes = draw.values[place], source.positions
         position = _position(source, int(self.tables[k][0].rows[row]))
-        other = draws.other(block(value, axes, position), value, kind)
+        part = block(value, axes, position)
+        if kind == "special":
+            other: Tensor | None = draws.special(part, self._numbers[k])
+        else:
+            other = draws.other(part, value, kind, reach or 1.0)
         if other is None:
             return False
+        if reach is not None and other.is_floating_point():
+            other = other.clamp(-_FARTHEST, _FARTHEST)
         given = list(draw.values)
         given[place] = replaced(value, axes, position, other)
-        after = self.subject.run(given, draw.state, draw.seed)
+        after = self.subject.run(given, draw.seed)
         if after is None:
             return False
         self.taken[k][row] = True
         for table, old, new, steady in zip(self.tables[k], draw.base, after, self.steady, strict=True):
-            seen = _changed(old, new, table.target) & steady
+            seen = _changed(old, new, table.target, exactly=reach is not None) & steady
             table.compared[row] |= steady & ~(_undefined(old, table.target) & _undefined(new, table.target))
             table.moved[row] |= seen
             table.shown[row] |= seen
+            if self.subject.own:
+                table.certain[row] |= seen
         return True
 
     def _differentiate(self, draw: _Draw) -> None:
         """Look at the derivatives of each chosen output position: of all that is there, weighed at random."""
-        leaves = {i: draw.values[i].detach().clone().requires_grad_() for i in (self.places[k] for k in self.smooth)}
-        with torch.enable_grad():
-            given = [leaves.get(i, value) for i, value in enumerate(draw.values)]
-            outputs = self.subject.run(given, draw.state, draw.seed)
-        draws, doubtful = Draws(2000 + draw.number), set[tuple[int, int]]()
-        for t, target in enumerate(self.targets):
-            for column in map(int, self.columns[t]):
-                self._step()
-                wanted = draw.thorough or any(self.tables[k][t].open[:, column].any() for k in self.smooth)
-                if outputs is None or not wanted:
-                    continue
-                found = _derivative(outputs[t], target, column, list(leaves.values()), draws)
-                for k, gradient in zip(self.smooth, found, strict=True):
-                    if gradient is not None:
-                        table = self.tables[k][t]
-                        seen = _not_zero(gradient, table.source)[table.rows]
-                        table.shown[:, column] |= seen & table.structure[:, column]
-                        doubtful |= {(k, int(row)) for row in np.flatnonzero(seen & ~table.structure[:, column])}
-        del outputs
+        doubtful: set[tuple[int, int]] = set()
+        expected = self._done + sum(map(len, self.columns))
+        try:
+            with self.subject.followed(draw.values, [self.places[k] for k in self.smooth], draw.seed) as (
+                outputs,
+                leaves,
+            ):
+                if outputs is not None:
+                    self._derive(draw, outputs, leaves, doubtful)
+        except Exception as error:  # the model does not take it that its inputs are followed
+            self.underived.setdefault("the outputs", _named(error))
+        while self._done < expected:
+            self._step()
         draws = Draws(3000 + draw.number)
         for k, row in sorted(doubtful):
             self._move(draw, k, row, "nudge", draws)
 
+    def _derive(
+        self, draw: _Draw, outputs: list[Tensor], leaves: list[Tensor], doubtful: set[tuple[int, int]]
+    ) -> None:  # fmt: skip
+        draws = Draws(2000 + draw.number)
+        for t, target in enumerate(self.targets):
+            for column in map(int, self.columns[t]):
+                self._step()
+                wanted = draw.number < _THOROUGH or any(self.tables[k][t].open[:, column].any() for k in self.smooth)
+                if not wanted:
+                    continue
+                try:
+                    found = derivative(dense(outputs[t]), target, _position(target, column), leaves, draws)
+                except Exception as error:  # an operation without a derivative, or one that fails
+                    self.underived.setdefault(target.name, _named(error))
+                    continue
+                for k, gradient in zip(self.smooth, found, strict=True):
+                    if gradient is not None:
+                        table = self.tables[k][t]
+                        seen = not_zero(dense(gradient), table.source)[table.rows]
+                        table.shown[:, column] |= seen & table.structure[:, column]
+                        doubtful |= {(k, int(row)) for row in np.flatnonzero(seen & ~table.structure[:, column])}
+
     def _step(self) -> None:
         self._done += 1
-        self.advance(self._done, self.draws * self._each)
+        self.advance(self._done, self._steps)
 
 
 def _some(count: int, limit: int, rng: np.random.Generator) -> IntArray:
@@ -200,8 +292,8 @@ def _position(terminal: Terminal, number: int) -> tuple[int, ...]:
     return tuple(int(p) for p in np.unravel_index(number, terminal.grid)) if terminal.grid else ()
 
 
-def _changed(before: Tensor, after: Tensor, target: Terminal) -> BoolArray:
-    found: BoolArray = changed(before, after, target.positions).cpu().numpy()
+def _changed(before: Tensor, after: Tensor, target: Terminal, *, exactly: bool = False) -> BoolArray:
+    found: BoolArray = changed(before, after, target.positions, exactly=exactly).cpu().numpy()
     return found
 
 
@@ -210,27 +302,10 @@ def _undefined(output: Tensor, target: Terminal) -> BoolArray:
     return found
 
 
-def _derivative(
-    output: Tensor, target: Terminal, column: int, leaves: Sequence[Tensor], draws: Draws
-) -> Sequence[Tensor | None]:
-    """Return the derivatives of everything at an output position, weighed at random; None where there are none."""
-    if not output.requires_grad:
-        return [None] * len(leaves)
-    zeros, axes, position = torch.zeros_like(output), target.positions, _position(target, column)
-    weights = replaced(zeros, axes, position, draws.normal(block(zeros, axes, position)))
-    try:
-        return torch.autograd.grad(output, leaves, weights, retain_graph=True, allow_unused=True)
-    except RuntimeError:  # an operation without a derivative
-        return [None] * len(leaves)
-
-
-def _not_zero(gradient: Tensor, source: Terminal) -> BoolArray:
-    """Return at which positions a derivative is not zero, by more than rounding."""
-    size = torch.where(gradient.isfinite(), gradient.abs(), 0)
-    noise = rounding(gradient.dtype) * float(size.max())
-    found: BoolArray = (rows(size, source.positions) > noise).any(1).cpu().numpy()
-    return found
-
-
 def _is_smooth(tensor: Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _named(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

@@ -28,6 +28,8 @@ class Table:
         Where something was tried.
     moved : bool array
         Where a change was seen.
+    certain : bool array
+        Where one was seen in the model's own precision.
     shown : bool array
         Where a change was seen, or a derivative that the graph accounts for.
     """
@@ -38,6 +40,7 @@ class Table:
     structure: BoolArray
     compared: BoolArray
     moved: BoolArray
+    certain: BoolArray
     shown: BoolArray
 
     @classmethod
@@ -46,12 +49,17 @@ class Table:
         structure = np.zeros((len(rows), target.count), bool)
         if structure.size:
             structure = path_lengths(graph, (source.name, rows), target.name) >= 0
-        return cls(source, target, rows, structure, *(np.zeros_like(structure) for _ in range(3)))
+        return cls(source, target, rows, structure, *(np.zeros_like(structure) for _ in range(4)))
 
     @property
     def open(self) -> BoolArray:
         """What the graph says and nothing has shown yet."""
         return self.structure & ~self.shown
+
+    @property
+    def doubtful(self) -> BoolArray:
+        """What changes without a path, but has not in the model's own precision."""
+        return self.moved & ~self.structure & ~self.certain
 
     def pairs(self, mask: BoolArray) -> tuple[Terminal, Terminal, IntArray]:
         """Return some cells as a part of `Pairs`."""
@@ -60,8 +68,8 @@ class Table:
 
 
 def missed(tables: Sequence[Table]) -> Pairs:
-    """Return what changes without a path."""
-    return Pairs([table.pairs(table.moved & ~table.structure) for table in tables])
+    """Return what changes without a path, in the precision that the graph speaks of."""
+    return Pairs([table.pairs(table.certain & ~table.structure) for table in tables])
 
 
 def extra(tables: Sequence[Table]) -> Pairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 Kind = Literal["exchange", "step", "leap", "nudge"]
 KINDS: tuple[Kind, ...] = ("exchange", "step", "leap")
 _SIZES: dict[Kind, float] = {"exchange": 1.0, "step": 1.0, "leap": 3.0, "nudge": 1e-4}
+
+_FEW, _MANY = 4, 20  # constants, and numbers that are tried
 
 
 class Draws:
@@ -35,8 +38,16 @@ class Draws:
         fan_in = math.prod(tensor.shape[1:]) if tensor.ndim > 1 else 1
         return self.normal(tensor) / math.sqrt(max(fan_in, 1))
 
-    def argument(self, tensor: Tensor, kind: Kind) -> Tensor:
-        """Return other values for a whole argument: its own in another order, or others in their range."""
+    def argument(self, tensor: Tensor, kind: Kind, special: Sequence[int] = ()) -> Tensor:
+        """Return other values for a whole argument: its own in another order, or others in their range.
+
+        Parameters
+        ----------
+        tensor : torch.Tensor
+        kind : {"exchange", "step", "leap", "nudge"}
+        special : sequence of int
+            Whole numbers that may mean more than others; about half of what is drawn are of them.
+        """
         if not tensor.numel():
             return tensor
         if kind == "exchange":
@@ -46,11 +57,24 @@ class Draws:
             mean, scale = _moments(tensor)
             return torch.where(tensor.isfinite(), mean + scale * self.normal(tensor), tensor)
         if tensor.dtype == torch.bool:
-            return self.uniform(tensor, 2).bool()
+            return self.uniform(tensor if kind != "leap" else tensor.new_zeros(()), 2).bool().expand(tensor.shape)
         low, span = _range(tensor)
-        return (self.uniform(tensor, span) + low).to(tensor.dtype)
+        drawn = self.uniform(tensor, span) + low
+        if special:
+            drawn = torch.where(self.uniform(tensor, 2).bool(), self._one_of(special, tensor), drawn)
+        return drawn.to(tensor.dtype)
 
-    def other(self, block: Tensor, whole: Tensor, kind: Kind) -> Tensor | None:
+    def _one_of(self, numbers: Sequence[int], like: Tensor) -> Tensor:
+        return torch.tensor(numbers, device=like.device)[self.uniform(like, len(numbers))]
+
+    def special(self, block: Tensor, numbers: Sequence[int]) -> Tensor:
+        """Return for each whole number in a part of an argument another one of those given."""
+        found = self._one_of(numbers, block).to(block.dtype)
+        for number in numbers[:2]:
+            found = torch.where(found == block, torch.full_like(block, number), found)
+        return found
+
+    def other(self, block: Tensor, whole: Tensor, kind: Kind, reach: float = 1.0) -> Tensor | None:
         """Return other values for a part of an argument, all of them different; None where there are none.
 
         Parameters
@@ -59,16 +83,18 @@ class Draws:
             The part, and the argument that it is a part of.
         kind : {"exchange", "step", "leap", "nudge"}
             Values found elsewhere in the argument; about as far away as those are from each other; further; hardly.
+        reach : float
+            How many times as far, of real and complex numbers.
         """
-        moved = self._moved(block, whole, kind)
+        moved = self._moved(block, whole, kind, reach)
         if moved is None or kind != "exchange" or block.dtype == torch.bool:
             return moved
         found = whole.reshape(-1)[self.uniform(block, whole.numel())]
         return torch.where(found == block, moved, found)
 
-    def _moved(self, block: Tensor, whole: Tensor, kind: Kind) -> Tensor | None:
+    def _moved(self, block: Tensor, whole: Tensor, kind: Kind, reach: float) -> Tensor | None:
         if _is_real_or_complex(block):
-            return block + _SIZES[kind] * _moments(whole)[1] * self.normal(block)
+            return block + reach * _SIZES[kind] * _moments(whole)[1] * self.normal(block)
         if kind == "nudge":
             return None
         if block.dtype == torch.bool:
@@ -78,6 +104,23 @@ class Draws:
         if span == 1:  # what else it could be is anybody's guess
             return block + 1 if kind != "leap" else block - 1
         return ((block.long() - low + 1 + self.uniform(block, span - 1)) % span + low).to(block.dtype)
+
+
+def special_numbers(example: Tensor, constants: Collection[int]) -> list[int]:
+    """Return whole numbers that may mean more to a model than others do.
+
+    Those are 0, the ends of the example's range, its first, last and most frequent number (sequences are filled up with
+    some such number), what the model compares whole numbers with, and the neighbours of all ends and of that.
+    """
+    if not example.numel() or _is_real_or_complex(example) or example.dtype == torch.bool:
+        return []
+    flat = example.reshape(-1)
+    low, high = int(flat.min()), int(flat.max())
+    inner = {0, low, high, int(flat[0]), int(flat[-1]), int(flat.mode().values)}
+    outer = {low - 1, high + 1, 1, -1} | {c + step for c in sorted(constants)[:_FEW] for step in (0, -1, 1)}
+    limits = torch.iinfo(example.dtype)
+    ordered = [*sorted(inner), *sorted(outer - inner)]
+    return [number for number in ordered if limits.min <= number <= limits.max][:_MANY]
 
 
 def widened(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:

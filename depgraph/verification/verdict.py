@@ -90,9 +90,15 @@ class Verdict:
     draws : int
         Draws of the model's parameters and inputs.
     dtype : str
-        The precision the model was run in: ``"float64"`` where it can do that.
+        The precisions the model was run in: ``"float64 and float32"`` where its own is float32 and it can do both.
     notes : list of str
         What could not be measured.
+    left_out : int
+        Pairs that were tried and could not be compared.
+    strayed : int
+        Runs that went another way than the example inputs do, and were left out.
+    refused : int
+        Runs that were left out because the model raised.
     """
 
     compared: int
@@ -102,6 +108,9 @@ class Verdict:
     draws: int
     dtype: str
     notes: list[str]
+    left_out: int = 0
+    strayed: int = 0
+    refused: int = 0
 
     @property
     def sound(self) -> bool:
@@ -116,6 +125,9 @@ class Verdict:
     def __str__(self) -> str:
         if not self.compared:
             return f"Nothing could be compared, so nothing is said of the graph: {'; '.join(self.notes)}."
+        return f"{self._said()}{f' {self.left_out:,} pairs could not be compared.' if self.left_out else ''}"
+
+    def _said(self) -> str:
         if not self.sound:
             return (
                 f"Not sound: {len(self.missed):,} of {self.compared:,} pairs depend on each other without a path in "

@@ -11,7 +11,7 @@ from depgraph.dag.graph import DependencyGraph, check_graph
 from depgraph.errors import GraphError
 from depgraph.tracing.given import given
 from depgraph.verification.measurement import Measurement
-from depgraph.verification.preparation import subject
+from depgraph.verification.preparation import prepared
 from depgraph.verification.subject import Subject
 from depgraph.verification.tables import extra, missed
 from depgraph.verification.verdict import Verdict
@@ -35,8 +35,9 @@ def verify(
     The values at one input position are changed, and the output positions that change with them are noted; where there
     are derivatives, those that are not zero are noted as well. That is repeated with other parameters and other inputs,
     since a graph holds for all of them. Every pair of an input and an output position that depend on each other must
-    have a path in the graph. The model runs on a copy, in float64 where it can, with the same random numbers each time
-    and in the mode in which it was traced; known inputs keep their values. What is on the meta device gets values.
+    have a path in the graph. The model runs in float64 where it can, then in its own precision, which is what the graph
+    speaks of; with the same random numbers each time and in the mode in which it was traced. Known inputs keep their
+    values, and what is on the meta device gets some. Afterwards the model and the arguments are as they were.
 
     Parameters
     ----------
@@ -81,33 +82,45 @@ def verify(
         if not isinstance(number, int) or number < 1:
             raise GraphError(f"verify() needs {name} of at least 1; got {number!r}.")
     args, kwargs = given(args, kwargs)
-    with subject(graph, model, args, kwargs) as (runs, example):
+    with prepared(graph, model, args, kwargs) as ready:
+        runs, example = ready.best()
+        narrowed = ready.narrowed
         measurement = Measurement(runs, graph, example, draws, limit, progress or (lambda done, total: None))
         measurement.run()
-    return _verdict(measurement, runs)
+        passes = [runs]
+        if not runs.own and (own := ready.own()) is not None:
+            passes.append(own[0])
+            measurement.narrow(*own)
+    return _verdict(measurement, passes, narrowed)
 
 
-def _verdict(measurement: Measurement, runs: Subject) -> Verdict:
+def _verdict(measurement: Measurement, passes: list[Subject], narrowed: str) -> Verdict:
     tables = [table for row in measurement.tables for table in row]
+    if not passes[-1].own:  # there is nothing better to go by
+        for table in tables:
+            table.certain |= table.moved
     return Verdict(
         compared=sum(int(table.compared.sum()) for table in tables),
         pairs=sum(int((table.structure & table.compared).sum()) for table in tables),
         missed=missed(tables),
         extra=extra(tables),
         draws=measurement.draws,
-        dtype=_precision(runs),
-        notes=_notes(measurement, runs),
+        dtype=" and ".join(dict.fromkeys(map(_precision, passes))),
+        notes=_notes(measurement, passes, narrowed),
+        left_out=sum(int((~table.compared).sum()) for table in tables),
+        strayed=sum(runs.strayed for runs in passes),
+        refused=sum(runs.refused for runs in passes),
     )
 
 
 def _precision(runs: Subject) -> str:
     """Return the precision a model was run in: where that is its own, that of the first real numbers in it."""
-    held = [*runs.state.values(), *(source.value for source in runs.sources)]
+    held = [*runs.model.parameters(), *runs.model.buffers(), *(source.value for source in runs.sources)]
     own = next((tensor.dtype for tensor in held if tensor.is_floating_point()), torch.get_default_dtype())
     return str(runs.dtype or own).removeprefix("torch.")
 
 
-def _notes(measurement: Measurement, runs: Subject) -> list[str]:
+def _notes(measurement: Measurement, passes: list[Subject], narrowed: str) -> list[str]:
     notes = [
         f"{tables[0].source.name}: at {count:,} position(s) the model takes no other values, so they were left out"
         for tables, taken in zip(measurement.tables, measurement.taken, strict=True)
@@ -124,12 +137,26 @@ def _notes(measurement: Measurement, runs: Subject) -> list[str]:
         for target, output in zip(measurement.targets, measurement.example, strict=True)
         if (count := int(output.isnan().sum()))
     ]
+    compared = [sum(int(table.compared.sum()) for table in tables) for tables in measurement.tables]
+    notes += [
+        f"{tables[0].source.name}: nothing that changes with it could be compared"
+        for tables, count in zip(measurement.tables, compared, strict=True)
+        if not count and any(compared)
+    ]
+    notes += [f"no derivatives of {name} ({why})" for name, why in measurement.underived.items()]
     if not measurement.places:
         notes.append("no input can be changed: the model has none, or they are empty or held at their example values")
     if not any(target.count for target in measurement.targets):
         notes.append("the outputs hold no elements")
-    if runs.narrowed:
-        notes.append(f"{runs.narrowed}, so it ran in {_precision(runs)}: weak dependences may not show")
-    if runs.strayed:
-        notes.append(f"{runs.strayed:,} runs went another way than the example inputs do, and were left out")
+    if narrowed:
+        notes.append(f"{narrowed}, so it ran in {_precision(passes[0])}: weak dependences may not show")
+    if not passes[-1].own:
+        notes.append("the model does not run in its own precision again, so a wider one had to do")
+    if doubtful := sum(int(table.doubtful.sum()) for tables in measurement.tables for table in tables):
+        wide, own = _precision(passes[0]), _precision(passes[-1])
+        notes.append(
+            f"{doubtful:,} pairs without a path change in {wide}, and do not in {own}: see whether they matter"
+        )
+    if strayed := sum(runs.strayed for runs in passes):
+        notes.append(f"{strayed:,} runs went another way than the example inputs do, and were left out")
     return notes

@@ -551,6 +551,7 @@ class WritesSparse(Nasty):
         self.coo.mul_(2)
         self.coo._values().add_(1)
         self.csr.values().mul_(3)
+        self.csr.add_(torch.ones(4, 4).to_sparse_csr())
         return y + (self.coo @ y.mT).mT
 
 
@@ -575,7 +576,7 @@ class TakesLazily(Nasty):
     """Has parameters whose shape it learns when it runs."""
 
     def set_up(self):
-        self.lazy = nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d())
+        self.lazy = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
 
     def harm(self, y):
         return self.lazy(y)

@@ -77,6 +77,28 @@ def test_traced_and_verified(kind, fail):
     assert given == snapshot(x)
 
 
+class Dense(nn.Module):
+    """Reads everything, under the name that the others give it."""
+
+    def forward(self, x):
+        return x + x.sum()
+
+
+@pytest.mark.parametrize("fail", [False, True], ids=["returns", "raises"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_verified(kind, fail):
+    """The same of `depgraph.verify` alone."""
+    model, x = model_of(kind, fail), torch.randn(3, 4)
+    before, given = snapshot(model), snapshot(x)
+    graph = depgraph.trace(Dense(), (x,), positions={"x": 0, "output": 0})
+    with pytest.raises(depgraph.TracingError, match="after the damage") if fail else nullcontext():
+        verdict = depgraph.verify(graph, model, (x,), draws=2)
+        assert verdict.sound, verdict
+    assert difference(before, snapshot(model)) == ([], [])
+    assert before == snapshot(model)
+    assert given == snapshot(x)
+
+
 def test_tensors_that_are_reached():
     hidden, shared = torch.zeros(2), nn.Parameter(torch.ones(3))
     model = nn.Sequential(nn.Linear(2, 2))
