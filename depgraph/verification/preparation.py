@@ -14,7 +14,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from depgraph.dag.graph import DependencyGraph
 from depgraph.errors import DepgraphError, GraphError, TracingError
 from depgraph.tracing import loaded
-from depgraph.tracing.findings import RANDOM, failure
+from depgraph.tracing.python.findings import RANDOM, failure
 from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
 from depgraph.tracing.program import Leaf
 from depgraph.tracing.restoring import Kept, kept
