@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 from torch.export import ExportedProgram
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from depgraph.errors import TracingError
 from depgraph.tracing import loaded
-from depgraph.tracing.copies import initialised
 from depgraph.tracing.given import given
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
 from depgraph.tracing.program import Leaf, Program, Source
@@ -25,10 +25,10 @@ from depgraph.tracing.recorder.geometry import memory_of
 from depgraph.tracing.recorder.private import levels_kept
 from depgraph.tracing.recorder.record import Recording, record
 from depgraph.tracing.recorder.recorder import Shift
-from depgraph.tracing.restoring import kept
+from depgraph.tracing.restoring import Kept, kept
 from depgraph.tracing.settings import SEED, quiet, start_random, tracing_settings
 from depgraph.tracing.state import State
-from depgraph.tracing.structure import Found
+from depgraph.tracing.structure import Found, held_by
 from depgraph.tracing.unsupported import reason, refuse_nested
 from depgraph.tracing.wrapper import Call
 from depgraph.tracing.writes import Writes
@@ -77,9 +77,11 @@ def capture(
     call = Call(args, kwargs)
     inputs = input_leaves(tensors_of(arguments_of(model, args, kwargs)))
     refuse_nested(model, inputs)
-    with _LOCK, tracing_settings():
-        ready = initialised(model, call)
-        subject = _Subject(ready, call, inputs, State.of(ready))
+    with _LOCK, tracing_settings(), kept(model) as keeping:
+        if lazy := _is_lazy(model):
+            _initialise(model, call, inputs, keeping)
+        state = State.of(model)
+        subject = _Subject(model, call, inputs, state.detached() if lazy else state)
         return subject.program("train" if model.training else "eval")
 
 
@@ -211,15 +213,25 @@ class _Subject:
 
 
 def _attribute_names(model: nn.Module) -> dict[int, tuple[str, bool]]:
-    """Return for the memories of tensors in attributes of a model their dotted names, and whether parameters are there."""
-    from depgraph.tracing.structure import tensors_in
-
+    """Return for the memories of tensors in attributes of a model their names, and whether parameters are there."""
     names: dict[int, tuple[str, bool]] = {}
-    for path, module in model.named_modules():
-        for attribute, value in vars(module).items():
-            if attribute in ("_parameters", "_buffers", "_modules"):
-                continue
-            for inner, tensor in tensors_in(value):
-                name = ".".join(str(key) for key in (*([path] if path else []), attribute, *inner))
-                names.setdefault(memory_of(tensor)[0], (name, isinstance(tensor, nn.Parameter)))
+    for kind, name, tensor in held_by(model):
+        if kind == "attribute":
+            names.setdefault(memory_of(tensor)[0], (name, isinstance(tensor, nn.Parameter)))
     return names
+
+
+def _initialise(model: nn.Module, call: Call, inputs: list[Leaf], keeping: Kept) -> None:
+    """Run a model once, for its lazy modules to learn their shapes."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        with Writes(keeping), quiet():
+            call(model.eval(), call.tensors())
+    except Exception as error:
+        raise failure(model, inputs, error, runs=False) from error
+    for module, training in modes:
+        module.training = training
+
+
+def _is_lazy(model: nn.Module) -> bool:
+    return any(isinstance(m, LazyModuleMixin) and m.has_uninitialized_params() for m in model.modules())

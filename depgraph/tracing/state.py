@@ -46,6 +46,10 @@ class State:
         tied = {n: first[identity(v)] for n, v in values.items() if first.setdefault(identity(v), n) != n}
         return cls(values, list(parameters), tied)
 
+    def detached(self) -> State:
+        """Return the same with other tensors of the same memory, for when the parameters lose theirs."""
+        return State({name: value.detach() for name, value in self.values.items()}, self.parameters, self.tied)
+
     def first_name(self, name: str) -> str:
         """Return the name that a parameter or buffer goes by."""
         return self.tied.get(name, name)

@@ -11,7 +11,8 @@ import copy
 import enum
 import types
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +38,9 @@ _OPAQUE = (
     torch.device,
     torch.Size,
 )
+
+
+_REGISTERED = ("_parameters", "_buffers", "_modules")
 
 
 class Found(NamedTuple):
@@ -73,6 +77,24 @@ def _find(value: Any, private: bool, seen: dict[int, tuple[Any, list[Found]]]) -
         ]
         seen[id(value)] = value, found
     return seen[id(value)][1]
+
+
+def held_by(model: torch.nn.Module) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Yield every tensor that a model holds, with its dotted name and what it is: parameter, buffer or attribute.
+
+    Attributes whose own methods raise when they are walked are passed over.
+    """
+    for path, module in model.named_modules():
+        registered = {"parameter": module._parameters, "buffer": module._buffers}
+        loose = {name: value for name, value in vars(module).items() if name not in _REGISTERED}
+        kinds: list[tuple[str, Mapping[str, Any]]] = [*registered.items(), ("attribute", loose)]
+        for kind, held in kinds:
+            for name, value in held.items():
+                found: list[Found] = []
+                with suppress(Exception):
+                    found = tensors_in(value)
+                for inner, tensor in found:
+                    yield kind, ".".join(map(str, (*([path] if path else []), name, *inner))), tensor
 
 
 def replaced(value: Any, tensors: Sequence[torch.Tensor], *, fresh: bool = False) -> Any:

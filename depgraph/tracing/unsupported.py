@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import Line, current_line
 from depgraph.tracing.program import Leaf
-from depgraph.tracing.structure import tensors_in
+from depgraph.tracing.structure import held_by
 from depgraph.tracing.wrapper import Call
 
 _ADVICE = {
@@ -85,18 +85,8 @@ def _held(model: nn.Module, inputs: Sequence[Leaf]) -> Iterator[tuple[str, torch
     """Yield each tensor that is there before the model runs, with the beginning of a sentence about it."""
     for leaf in inputs:
         yield f"The input {leaf.name} of {type(model).__name__} is", leaf.value
-    for path, module in model.named_modules():
-        registered = ("_parameters", "_buffers", "_modules")
-        kinds: list[tuple[str, Any]] = [
-            ("parameter", dict(module.named_parameters(recurse=False))),
-            ("buffer", dict(module.named_buffers(recurse=False))),
-            ("attribute", {name: value for name, value in vars(module).items() if name not in registered}),
-        ]
-        for kind, held in kinds:
-            for name, value in held.items():
-                for _, tensor in tensors_in(value):
-                    dotted = f"{path}.{name}" if path else name
-                    yield f"The {kind} {dotted} of {type(model).__name__} is", tensor
+    for kind, name, tensor in held_by(model):
+        yield f"The {kind} {name} of {type(model).__name__} is", tensor
 
 
 def _packed(model: nn.Module) -> str:

@@ -19,14 +19,13 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from depgraph.tracing.python.opaque import ITEM, PYTHON
 from depgraph.tracing.recorder.recorder import Escape
 
 if TYPE_CHECKING:
     from depgraph.tracing.recorder.record import Recording
 
 aten = torch.ops.aten
-
-ITEM = aten.item.default
 
 Place = tuple[int, Any]  # a node by its number; which of its arguments, none where it is a tensor itself
 Run = Callable[[Collection[int], float], "Recording"]
@@ -35,21 +34,6 @@ _SHIFTS = (2.0**-10, 0.5)  # the first takes the same branches as the example, t
 _GROUPS = 8  # of values that left; beyond, several are changed at once
 _NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
 _INDICES = {aten.select.int: (2,), aten.slice.Tensor: (2, 3)}
-
-
-# Tagged as random, lest PyTorch runs it where all that it reads is constant.
-@torch.library.custom_op("depgraph::python", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
-def python(value: torch.Tensor, read: list[torch.Tensor]) -> torch.Tensor:
-    """Return a tensor that Python computed from what it read of others."""
-    return value.clone()
-
-
-@python.register_fake
-def _(value: torch.Tensor, read: list[torch.Tensor]) -> torch.Tensor:
-    return torch.empty_like(value)
-
-
-PYTHON = torch.ops.depgraph.python.default
 
 
 def shifted(value: Any, by: float) -> Any:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, fx
 
 from depgraph.errors import TracingError
+from depgraph.tracing.python.opaque import PYTHON
 from depgraph.tracing.recorder.geometry import INVERSES, Geometry, has_strides, memory_of, piece
 from depgraph.tracing.recorder.private import StorageWeakRef, unrecorded
 
@@ -67,6 +68,8 @@ class Memory:
         Memories that are one in the caller's program, where they are two inputs.
     constants : list of torch.fx.Node
         Nodes that hold what was in it at first, if that was not known by name.
+    part_of : Memory or None
+        That of a sparse tensor, whose values it holds.
     loose : bool
         Whether it is a copy of what the program takes for a view.
     lent : tuple or None
@@ -85,6 +88,7 @@ class Memory:
         self.twins: list[Memory] = []
         self.constants: list[fx.Node] = []
         self.loose = False
+        self.part_of: Memory | None = None
         self.lent: tuple[Tensor, Tensor] | None = None
 
 
@@ -111,6 +115,10 @@ class Memories:
     def changed(self) -> bool:
         """Return whether something was written to that was there before."""
         return any(memory.version and not memory.fresh for memory in self._known.values())
+
+    def at(self, key: int) -> Memory | None:
+        """Return the memory that goes by a key of `memory_of`."""
+        return self._known.get(key)
 
     def find(self, tensor: Tensor) -> Memory | None:
         """Return the memory of a tensor, None where it has not been seen."""
@@ -211,6 +219,9 @@ class Memories:
             if one.lent is not None:
                 with unrecorded():
                     one.lent = one.lent[0], one.lent[0].clone()
+        if (whole := memory.part_of) is not None:
+            reads = [whole.node, memory.node]
+            self._write(whole, whole.root, self._emit(PYTHON, (whole.node, reads), {}, whole.root))
         for twin in memory.twins:
             assert memory.whole is not None
             assert twin.whole is not None

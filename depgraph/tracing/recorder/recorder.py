@@ -197,7 +197,7 @@ class Recorder:
             memory = self.memories.find(one.tensor)
             if memory is not None and memory.loose:
                 raise SettleError
-            if memory is None or not memory.fresh:
+            if memory is None or not memory.fresh or memory.part_of is not None:
                 self.before_write(one.tensor)
         sources = [(memory_of(t)[0], Geometry.of(t)) for t in tensors]
         result = perform(*args, **kwargs)
@@ -264,6 +264,8 @@ class Recorder:
                 made[key].views[Geometry.of(output)] = made[key].views[made[key].root].__class__(0, own)
             else:
                 made[key] = self.memories.made(output, own)
+                if op._schema.returns[0].alias_info is not None and sources:  # a part of what has no memory to name
+                    made[key].part_of = self.memories.at(sources[0][0])
 
     def _view(
         self, memory: Memory, source: Geometry, op: Any, args: Any, kwargs: Any, output: Tensor, *, single: bool
@@ -285,18 +287,28 @@ class Recorder:
 
     def _reshaped(self, op: Any, args: Any, kwargs: Any, perform: Callable[..., Any], tensor: Tensor) -> Any:
         """Write down an operation that makes a tensor another view of its memory, or one of another memory."""
-        self.read(tensor)
+        held = self.read(tensor)
         memory, before = self.memories.find(tensor), Geometry.of(tensor)
         assert memory is not None
+        if not memory.fresh:
+            self.before_write(tensor)
         result = perform(*args, **kwargs)
         if self.memories.find(tensor) is not memory or Geometry.of(tensor) == before:
             return result
-        if Geometry.of(tensor).count > before.count and "resize" in op._opname:
-            raise TracingError(f"{op._opname} makes a tensor larger, which cannot be followed: make a new one.")
+        if (more := Geometry.of(tensor).count - before.count) > 0 and before.order() is not None:
+            line = self.call(aten.reshape.default, (held, [-1]), {}, self._line(before, 0))
+            line = self.call(aten.constant_pad_nd.default, (line, [0, more]), {}, self._line(before, more))
+            node = self.call(aten.reshape.default, (line, list(tensor.shape)), {}, self.form(tensor))
+            self.memories.replaced(memory, tensor, node)
+            return result
         view = functional(op)
         plain = view is not None and not any(isinstance(arg, Tensor) for arg in args[1:]) and "resize" not in op._opname
         self.memories.view(before, memory, tensor, (view, tuple(args[1:]), dict(kwargs)) if plain else None)
         return result
+
+    def _line(self, geometry: Geometry, more: int) -> Tensor:
+        """Return the form of the elements of a tensor along one axis, and of some more."""
+        return self._form(geometry._replace(size=(geometry.count + more,), stride=(1,)))
 
     def _write(self, op: Any, nodes: Any, changed: list[Written], before: list[Geometry], result: Any) -> None:
         """Write down an operation that writes, as one that returns what it writes."""
