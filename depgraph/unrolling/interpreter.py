@@ -71,13 +71,13 @@ class Interpreter:
         self.warnings[text] = None
 
     def run(
-        self, module: fx.GraphModule, graph: fx.Graph, placeholders: Mapping[str, Any], where: Where
+        self, module: torch.nn.Module, graph: fx.Graph, placeholders: Mapping[str, Any], where: Where
     ) -> dict[fx.Node, Any]:
         """Follow a graph.
 
         Parameters
         ----------
-        module : torch.fx.GraphModule
+        module : torch.nn.Module
             Owner of the constants and subgraphs that ``get_attr`` nodes name.
         graph : torch.fx.Graph
         placeholders : mapping
