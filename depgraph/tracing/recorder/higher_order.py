@@ -64,7 +64,8 @@ def recorded(modes: Modes, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         return handler(modes, op, *args, **kwargs)
     kernel = dense_kernel(op)
     if kernel is None:
-        raise TracingError(f"The higher-order operator {op.name()} cannot be followed.")
+        nodes = [modes.recorder.read(tensor) for tensor in _tensors((args, kwargs))]
+        return _noted(modes, op, (nodes,), _performed(op, *args, **kwargs))
     with modes.calling():
         return kernel(*args, **kwargs)
 
@@ -177,12 +178,12 @@ def _tensors(tree: Any) -> list[Tensor]:
     return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
-def _performed(op: Any, *args: Any) -> Any:
+def _performed(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Run the operator for what it returns; what is an argument itself is copied."""
-    taken = {id(leaf) for leaf in pytree.tree_leaves(args)}
+    taken = {id(leaf) for leaf in pytree.tree_leaves((args, kwargs))}
     with natively(), unrecorded():
         kernel = dense_kernel(op) or op
-        result = kernel(*args)
+        result = kernel(*args, **kwargs)
         return pytree.tree_map_only(Tensor, lambda t: t.clone() if id(t) in taken or t._is_view() else t, result)
 
 
