@@ -67,14 +67,14 @@ class Draws:
     def _one_of(self, numbers: Sequence[int], like: Tensor) -> Tensor:
         return torch.tensor(numbers, device=like.device)[self.uniform(like, len(numbers))]
 
-    def special(self, block: Tensor, numbers: Sequence[int]) -> Tensor:
-        """Return for each whole number in a part of an argument another one of those given."""
-        found = self._one_of(numbers, block).to(block.dtype)
-        for number in numbers[:2]:
-            found = torch.where(found == block, torch.full_like(block, number), found)
-        return found
+    def special(self, block: Tensor, numbers: Sequence[int], which: int) -> Tensor | None:
+        """Return one of some whole numbers for all of a part of an argument, the next one for what is that already."""
+        first, second = (numbers[(which + step) % len(numbers)] for step in (0, 1))
+        found = torch.full_like(block, first)
+        found = torch.where(found == block, torch.full_like(block, second), found)
+        return None if bool((found == block).any()) else found
 
-    def other(self, block: Tensor, whole: Tensor, kind: Kind, reach: float = 1.0) -> Tensor | None:
+    def other(self, block: Tensor, whole: Tensor, kind: Kind) -> Tensor | None:
         """Return other values for a part of an argument, all of them different; None where there are none.
 
         Parameters
@@ -83,18 +83,16 @@ class Draws:
             The part, and the argument that it is a part of.
         kind : {"exchange", "step", "leap", "nudge"}
             Values found elsewhere in the argument; about as far away as those are from each other; further; hardly.
-        reach : float
-            How many times as far, of real and complex numbers.
         """
-        moved = self._moved(block, whole, kind, reach)
+        moved = self._moved(block, whole, kind)
         if moved is None or kind != "exchange" or block.dtype == torch.bool:
             return moved
         found = whole.reshape(-1)[self.uniform(block, whole.numel())]
         return torch.where(found == block, moved, found)
 
-    def _moved(self, block: Tensor, whole: Tensor, kind: Kind, reach: float) -> Tensor | None:
+    def _moved(self, block: Tensor, whole: Tensor, kind: Kind) -> Tensor | None:
         if _is_real_or_complex(block):
-            return block + reach * _SIZES[kind] * _moments(whole)[1] * self.normal(block)
+            return block + _SIZES[kind] * _moments(whole)[1] * self.normal(block)
         if kind == "nudge":
             return None
         if block.dtype == torch.bool:
@@ -116,11 +114,11 @@ def special_numbers(example: Tensor, constants: Collection[int]) -> list[int]:
         return []
     flat = example.reshape(-1)
     low, high = int(flat.min()), int(flat.max())
-    inner = {0, low, high, int(flat[0]), int(flat[-1]), int(flat.mode().values)}
-    outer = {low - 1, high + 1, 1, -1} | {c + step for c in sorted(constants)[:_FEW] for step in (0, -1, 1)}
+    compared = sorted(constants)[:_FEW]
+    inner = [0, int(flat.mode().values), *compared, int(flat[-1]), int(flat[0]), low, high]
+    outer = [low - 1, high + 1, 1, -1, *(number + step for number in compared for step in (-1, 1))]
     limits = torch.iinfo(example.dtype)
-    ordered = [*sorted(inner), *sorted(outer - inner)]
-    return [number for number in ordered if limits.min <= number <= limits.max][:_MANY]
+    return [number for number in dict.fromkeys(inner + outer) if limits.min <= number <= limits.max][:_MANY]
 
 
 def widened(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
