@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
@@ -18,10 +18,11 @@ from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.dag.runs import BoolArray, IntArray
 from depgraph.tracing.settings import SEED
 from depgraph.verification.bundles import block, changed, not_finite, replaced, undefined
-from depgraph.verification.derivatives import derivative, not_zero
+from depgraph.verification.derivatives import derivative, not_zero, reason
+from depgraph.verification.special import numbers_taken
 from depgraph.verification.subject import Source, Subject
 from depgraph.verification.tables import Table
-from depgraph.verification.values import KINDS, Draws, Kind, dense, special_numbers
+from depgraph.verification.values import KINDS, Draws, Kind, dense, is_real_or_complex
 
 #: In the first draws everything is tried; in later ones what would show nothing new is passed over.
 _THOROUGH = 2
@@ -77,10 +78,10 @@ class Measurement:
         rng = np.random.default_rng(0)
         self.targets = list(graph.outputs.values())
         self.places = [i for i, s in enumerate(subject.sources) if not s.known and s.value.numel()]
-        self.smooth = [k for k, i in enumerate(self.places) if _is_smooth(subject.sources[i].value)]
+        self.smooth = [k for k, i in enumerate(self.places) if is_real_or_complex(subject.sources[i].value)]
         chosen = [_some(subject.sources[i].terminal.count, limit, rng) for i in self.places]
         self.columns = [
-            _some(target.count if self.smooth and _is_smooth(output) else 0, limit, rng)
+            _some(target.count if self.smooth and is_real_or_complex(output) else 0, limit, rng)
             for target, output in zip(self.targets, example, strict=True)
         ]
         self.tables = [
@@ -93,7 +94,7 @@ class Measurement:
         trials = sum(map(len, chosen))
         self._done, self._steps = 0, draws * (trials + sum(map(len, self.columns))) + (not subject.own) * trials
         self.steady = self._steady()
-        self._numbers = [self._special(place) for place in self.places]
+        self._numbers = [numbers_taken(subject, place) for place in self.places]
 
     def _steady(self) -> list[BoolArray]:
         again = self.subject.run(self._own(), SEED)
@@ -101,27 +102,6 @@ class Measurement:
             np.zeros(target.count, bool) if again is None else ~_changed(output, again[t], target)
             for t, (target, output) in enumerate(zip(self.targets, self.example, strict=True))
         ]
-
-    def _special(self, place: int) -> list[int]:
-        """Return whole numbers that may mean something to the model, those of them that it takes."""
-        subject, value = self.subject, self.subject.sources[place].value
-        found, draws = special_numbers(value, subject.constants), Draws(place)
-        low, high = (int(value.min()), int(value.max())) if found else (0, 0)
-        runs = subject.refused, subject.strayed
-        taken = []
-        for number in found:
-            before = subject.refused
-            if not low <= number <= high:
-                if value.is_cuda:  # an index out of range ends all work there
-                    continue
-                given = self._own()
-                given[place] = value.clone().contiguous()
-                given[place].view(-1)[draws.uniform(value.new_zeros(()), value.numel())] = number
-                subject.run(given, SEED)
-            if subject.refused == before:
-                taken.append(number)
-        subject.refused, subject.strayed = runs
-        return taken
 
     def _source(self, k: int) -> Source:
         return self.subject.sources[self.places[k]]
@@ -147,11 +127,10 @@ class Measurement:
         self.steady = self._steady()
         self._perturb(self._drawn(1))
         for wide, found in itertools.groupby(evidence, lambda one: one[0]):
-            draw = None
+            again = self._again(wide)
             for _, k, row, other in found:
-                if any(table.doubtful[row].any() for table in self.tables[k]):
-                    draw = draw or self._again(wide)
-                    self._try(draw, k, row, other.to(draw.values[self.places[k]].dtype), exactly=True)
+                if again is not None and any(table.doubtful[row].any() for table in self.tables[k]):
+                    self._try(again, k, row, other.to(again.values[self.places[k]].dtype), exactly=True)
         for number in range(_THOROUGH + 1):
             doubtful = [
                 (k, row)
@@ -166,12 +145,12 @@ class Measurement:
                 self._move(draw, k, row, "leap", draws, exactly=True)
         self.steady = steady
 
-    def _again(self, draw: _Draw) -> _Draw:
-        """Return the same draw in the precision of now."""
+    def _again(self, draw: _Draw) -> _Draw | None:
+        """Return the same draw in the precision of now, None where the model does not take it."""
         values = [v.to(own.dtype) for v, own in zip(draw.values, self._own(), strict=True)]
         self.subject.weigh(draw.weights)
         base = self.subject.base(values, draw.seed)
-        return _Draw(draw.number, draw.seed, draw.kind, draw.weights, values, base or self.example)
+        return None if base is None else replace(draw, values=values, base=base)
 
     def _drawn(self, number: int) -> _Draw:
         """Draw other values and parameters; the first time, return the model's own.
@@ -190,7 +169,7 @@ class Measurement:
             for values, known in ((plain, ()), (special, numbers.get(i, ()))):
                 if source.known or (values is special and not known):
                     values.append(source.value if source.known else plain[-1])
-                elif source.held is not None and _is_smooth(source.value):
+                elif source.held is not None and is_real_or_complex(source.value):
                     values.append(draws.parameter(source.value))
                 else:
                     values.append(draws.argument(source.value, kind, known))
@@ -245,7 +224,7 @@ class Measurement:
         self.taken[k][row] = True
         for table, old, new, steady in zip(self.tables[k], draw.base, after, self.steady, strict=True):
             seen = _changed(old, new, table.target, exactly=exactly) & steady
-            table.compared[row] |= steady & ~(_undefined(old, table.target) & _undefined(new, table.target))
+            table.compared[row] |= steady & ~_undefined(old, new, table.target)
             table.moved[row] |= seen
             table.shown[row] |= seen
             if self.subject.own:
@@ -266,7 +245,7 @@ class Measurement:
                 if outputs is not None:
                     self._derive(draw, outputs, leaves, doubtful)
         except Exception as error:  # the model does not take it that its inputs are followed
-            self.underived.setdefault("the outputs", _named(error))
+            self.underived.setdefault("the outputs", reason(error))
         while self._done < expected:
             self._step()
         draws = Draws(3000 + draw.number)
@@ -286,7 +265,7 @@ class Measurement:
                 try:
                     found = derivative(dense(outputs[t]), target, _position(target, column), leaves, draws)
                 except Exception as error:  # an operation without a derivative, or one that fails
-                    self.underived.setdefault(target.name, _named(error))
+                    self.underived.setdefault(target.name, reason(error))
                     continue
                 for k, gradient in zip(self.smooth, found, strict=True):
                     if gradient is not None:
@@ -314,15 +293,6 @@ def _changed(before: Tensor, after: Tensor, target: Terminal, *, exactly: bool =
     return found
 
 
-def _undefined(output: Tensor, target: Terminal) -> BoolArray:
-    found: BoolArray = undefined(output, target.positions).cpu().numpy()
+def _undefined(before: Tensor, after: Tensor, target: Terminal) -> BoolArray:
+    found: BoolArray = (undefined(before, target.positions) & undefined(after, target.positions)).cpu().numpy()
     return found
-
-
-def _is_smooth(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _named(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
