@@ -130,22 +130,31 @@ class _Subject:
         self.fake = self.fake or any(tensor.is_meta for tensor in held)
 
     def _recorded(self) -> Recording:
-        """Record the model; with plain numbers where it does not take symbolic ones."""
-        for self.numbers in (True, False):
-            try:
-                return self._record()
-            except TracingError:
-                raise
-            except NoValuesError as error:
-                raise no_values(self.model, error) from error
-            except Exception as error:
-                if not self.numbers:
-                    raise self._failure(error) from error
-        raise AssertionError
+        """Record the model; with plain numbers where it does not take symbolic ones, without data where there is none.
+
+        That is also where an operator does not run on the device at hand, and where there is not enough memory.
+        """
+        error: Exception | None = None
+        for self.fake in (False, True) if not self.fake else (True,):
+            for self.numbers in (True, False):
+                try:
+                    return self._record()
+                except TracingError:
+                    raise
+                except NoValuesError as missing:
+                    raise no_values(self.model, missing) from missing
+                except Exception as problem:
+                    own = problem
+            if error is None:
+                error = own
+            if not _needs_no_data(own):
+                break
+        assert error is not None
+        raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> TracingError:
         """Say whose error it is: the model's own, or one of following it."""
-        if self.fake:
+        if any(tensor.is_meta for tensor in self.state.values.values()):
             return failure(self.model, self.inputs, error, runs=False)
         try:
             with kept(self.model) as keeping, Writes(keeping), quiet():
@@ -206,6 +215,12 @@ class _Subject:
             written = node.target in recording.written and key in known
             sources[placeholder.name] = Source("parameter" if parameter else "constant", name, tensor, written)
         return sources
+
+
+def _needs_no_data(error: Exception) -> bool:
+    """Return whether an error would not come up without data."""
+    text = str(error)
+    return isinstance(error, (NotImplementedError, MemoryError, torch.OutOfMemoryError)) or "allocate memory" in text
 
 
 def _attribute_names(model: nn.Module) -> dict[int, tuple[str, bool]]:

@@ -99,6 +99,7 @@ class HigherOrder:
         outs = [self.run(function, [*(part(s, k) for s in sequences), *more]) for k in range(sequences[0].shape[0])]
         return tuple(pile(list(column)) for column in zip(*outs, strict=True))
 
+
 def part(value: Value, step: int) -> Value:
     """Return a slice along the first axis."""
     return value.over(value.codes[step], None if value.known is None else value.known[step])

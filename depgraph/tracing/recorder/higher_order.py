@@ -166,7 +166,7 @@ def _body(modes: Modes, function: Any, given: tuple[Any, ...], *, spread: bool =
         )
     outer.escapes += [escape for escape in inner.escapes if escape.read.graph is outer.graph]
     values = [inner.read(leaf) if isinstance(leaf, Tensor) else leaf for leaf in pytree.tree_leaves(result)]
-    inner.graph.output(tuple(values))
+    inner.graph.output(tuple(values) if spread else values[0])
     return _Body(inner, arguments, dict(zip(inner.lifted, inner.lifted_here, strict=True)))
 
 

@@ -158,6 +158,7 @@ def record(
         root.register_buffer(target, tensor.detach() if tensor.requires_grad else tensor, persistent=False)
     for target, body in recorder.bodies.items():
         root.add_module(target, body)
+    recorder.graph.owning_module = root  # type: ignore[assignment]
     return Recording(
         graph=recorder.graph,
         module=root,

@@ -113,6 +113,9 @@ class Recorder:
         """Return a tensor without data that is laid out like another one; anything else as it is."""
         if not isinstance(value, Tensor):
             return value
+        if value.layout is not torch.strided and not value.is_quantized:
+            with unrecorded():
+                return torch.empty(value.shape, dtype=value.dtype, layout=value.layout, device="meta")
         return self._form(Geometry.of(value))
 
     def _form(self, geometry: Geometry) -> Tensor:
