@@ -135,7 +135,8 @@ class _Subject:
         That is also where an operator does not run on the device at hand, and where there is not enough memory.
         """
         error: Exception | None = None
-        for self.fake in (False, True) if not self.fake else (True,):
+        for fake in (True,) if self.fake else (False, True):
+            self.fake = fake
             for self.numbers in (True, False):
                 try:
                     return self._record()
