@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -70,8 +70,9 @@ def capture(
         args, kwargs = loaded.example_inputs(model, args, kwargs)
         opened, mode = loaded.opened(model), loaded.mode_of(model)
         inputs = input_leaves(loaded.inputs_of(model, args, kwargs))
-        with _LOCK, tracing_settings():
-            return _Subject(opened, Call(args, kwargs), inputs, loaded.state_of(opened)).program(mode)
+        with _LOCK, tracing_settings(), kept(opened) as keeping:
+            subject = _Subject(opened, Call(args, kwargs), inputs, loaded.state_of(opened), keeping.tensors)
+            return subject.program(mode)
     if not isinstance(model, nn.Module):
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
     call = Call(args, kwargs)
@@ -81,7 +82,7 @@ def capture(
         if lazy := _is_lazy(model):
             _initialise(model, call, inputs, keeping)
         state = State.of(model)
-        subject = _Subject(model, call, inputs, state.detached() if lazy else state)
+        subject = _Subject(model, call, inputs, state.detached() if lazy else state, keeping.tensors)
         return subject.program("train" if model.training else "eval")
 
 
@@ -93,19 +94,18 @@ class _Subject:
     call: Call
     inputs: list[Leaf]
     state: State
+    held: list[Tensor]
     fake: bool = False
     numbers: bool = True
     whole: bool = True
 
     def program(self, mode: str) -> Program:
         """Record the model, and say what each node stands for."""
-        tensors = [thing for thing in gc.get_objects() if issubclass(type(thing), Tensor)]
-        known = {memory_of(tensor)[0] for tensor in tensors}
         recording = self._recorded()
         found = self.call.found
         recording.hold()
+        known = self._known(recording)
         lead_back(recording, self._again, known)
-        del tensors
         sources = self._sources(recording, known)
         results, updates, reads = recording.held()
         findings = Findings.of(recording.escapes, reads, sources, [DREW] if self.call.drew else [])
@@ -124,6 +124,17 @@ class _Subject:
             findings=findings,
             mode=mode,
         )
+
+    def _known(self, recording: Recording) -> set[int]:
+        """Return the addresses of memories that were there before the model ran.
+
+        What cannot be reached from the model, as a global variable is not, was there if it is there in a second run.
+        """
+        known = {memory_of(tensor)[0] for tensor in self.held}
+        if recording.strangers(known):
+            with suppress(Exception):
+                known |= {memory_of(tensor)[0] for tensor in self._again(None, 0.0).constants.values()}
+        return known
 
     def __post_init__(self) -> None:
         held = [*self.state.values.values(), *(leaf.value for leaf in self.inputs)]
@@ -167,7 +178,7 @@ class _Subject:
             known = reason(self.model, self.call, self.call.tensors(), self.inputs, str(error))
         return TracingError(known) if known else failure(self.model, self.inputs, error, runs=True)
 
-    def _again(self, changed: Collection[int], by: float) -> Recording:
+    def _again(self, changed: Collection[int] | None, by: float) -> Recording:
         """Record the model once more, with something changed: see `lead_back`."""
 
         def move(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -176,7 +187,8 @@ class _Subject:
         found = self.call.found
         try:
             return self._record(
-                tuple if changed else move, lambda k, value: shifted(value, by) if k in changed else value
+                move if changed is not None and not changed else tuple,
+                lambda k, value: shifted(value, by) if k in (changed or ()) else value,
             )
         finally:
             self.call.found = found

@@ -93,7 +93,8 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
                 escapes[k].followed = True
     unwatched, _ = _differences(recording, run, (), _SHIFTS[0])
     given = recording.inputs
-    places = {*found, *unwatched, *((order[node], None) for node in strange)}
+    perhaps = [node for node in recording.graph.find_nodes(op="get_attr") if node.target in recording.computed]
+    places = {*found, *unwatched, *((order[node], None) for node in (*strange, *perhaps))}
     for k, at in sorted(places, key=str):
         reads = [e for e in sorted(found.get((k, at), ())) if order[escapes[e].read] < k]
         if not reads and (k, at) not in unwatched:  # nothing shows: then all that left before, in full

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from depgraph.tracing.python.numbers import settled
 from depgraph.tracing.python.operators import number_of
 
 
@@ -18,8 +19,8 @@ def getitem(tensor: torch.Tensor, index: Any) -> torch.Tensor:
     Where there are tensors, lists or bools in the index, its symbolic integers are settled, as PyTorch does.
     """
     parts = list(index) if isinstance(index, tuple) else [index]
-    if not any(map(_is_place, parts)) or not all(map(_is_basic, parts)):
-        return tensor[index]
+    if not all(map(_is_basic, parts)):
+        return tensor[tuple(map(settled, parts))]
     gap = next((place for place, part in enumerate(parts) if part is Ellipsis), len(parts))
     result = tensor[tuple(slice(None) if _is_place(part) else part for part in parts)]
     # Axes after the gap are counted from the end. A selected axis goes away: the count stays where it is.
@@ -36,6 +37,11 @@ def getitem(tensor: torch.Tensor, index: Any) -> torch.Tensor:
         elif not isinstance(part, int):
             axis += 1
     return result
+
+
+def has_place(index: Any) -> bool:
+    """Return whether there is a symbolic integer in an index."""
+    return any(map(_is_place, index)) if isinstance(index, tuple) else _is_place(index)
 
 
 def _is_place(part: object) -> bool:

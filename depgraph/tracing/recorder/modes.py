@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from depgraph.tracing.python.built import BUILDERS, built, written_data
-from depgraph.tracing.python.indexing import getitem
+from depgraph.tracing.python.indexing import getitem, has_place
 from depgraph.tracing.python.numbers import is_symbolic, plain
 from depgraph.tracing.python.ways_out import MEMORY, SHOWN, WAYS_OUT
 from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
@@ -27,6 +27,7 @@ from depgraph.tracing.recorder.private import (
     plain_constructors,
     python_dispatcher,
     unrecorded,
+    without_upper,
 )
 from depgraph.tracing.recorder.recorder import Recorder, is_scalar
 
@@ -207,6 +208,8 @@ def _differentiated(args: Any) -> bool:
 class _Lower(TorchDispatchMode):
     """Sees what runs inside of the transforms of `torch.func`, and what is differentiated."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, modes: Modes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.modes = modes
@@ -245,14 +248,17 @@ class _Functions(TorchFunctionMode):
             return func(*args, **kwargs)
         if func is Tensor.__deepcopy__:  # copies memory behind the back of operators
             return args[0].clone()
-        if isinstance(func, torch._ops.HigherOrderOperator) and not in_transform():
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            if in_transform():
+                with without_upper():
+                    return func(*args, **kwargs)
             return recorded(modes, func, args, kwargs)
         if func in SHOWN:
             with modes.silent():
                 return func(*args, **kwargs)
         if not _hashable(func):
             return func(*args, **kwargs)
-        if func is Tensor.__getitem__ and modes.numbers:
+        if func is Tensor.__getitem__ and modes.numbers and has_place(args[1]):
             with modes.calling():
                 return getitem(*args)
         if func in BUILDERS and (data := written_data(func, args, kwargs)) is not None:

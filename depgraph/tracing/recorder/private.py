@@ -15,7 +15,7 @@ from torch._C import DispatchKey
 from torch._C._functorch import get_dynamic_layer_stack_depth, peek_interpreter_stack
 from torch._subclasses.schema_check_mode import SchemaCheckMode
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _pop_mode_temporarily
 
 __all__ = [
     "StorageWeakRef",
@@ -30,6 +30,7 @@ __all__ = [
     "plain_constructors",
     "python_dispatcher",
     "unrecorded",
+    "without_upper",
 ]
 
 
@@ -56,6 +57,12 @@ def is_differentiating() -> bool:
 def unrecorded() -> AbstractContextManager[Any]:
     """Run without any dispatch mode."""
     context: AbstractContextManager[Any] = _disable_current_modes()
+    return context
+
+
+def without_upper() -> AbstractContextManager[Any]:
+    """Run without the mode that is above autograd."""
+    context: AbstractContextManager[Any] = _pop_mode_temporarily(DispatchKey.PreDispatch)
     return context
 
 

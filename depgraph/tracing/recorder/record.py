@@ -38,7 +38,9 @@ class Recording:
     constants : dict
         Name of a ``get_attr`` node to its tensor.
     literals : set of str
-        Those of them that stand in the program.
+        Those of them that are made of Python's numbers.
+    computed : set of str
+        Those of the literals that may be made of numbers that left the graph before.
     escapes : list of Escape
         The values that left the graph.
     outputs : list of torch.fx.Node
@@ -56,6 +58,7 @@ class Recording:
     declared: dict[fx.Node, tuple[Kind, str]]
     constants: dict[str, Tensor]
     literals: set[str]
+    computed: set[str]
     escapes: list[Escape]
     outputs: list[fx.Node]
     updates: dict[str, fx.Node]
@@ -85,7 +88,12 @@ class Recording:
         `torch.from_numpy` returns such tensors, and extensions that bypass PyTorch's dispatcher do.
         """
         nodes = self.graph.find_nodes(op="get_attr")
-        strange = {name for name, tensor in self.constants.items() if memory_of(tensor)[0] not in known} - self.literals
+        number = {name for name, tensor in self.constants.items() if not tensor.dim()}  # as in x[0] = 1
+        strange = (
+            {name for name, tensor in self.constants.items() if memory_of(tensor)[0] not in known}
+            - self.literals
+            - number
+        )
         return [node for node in nodes if node.target in strange and node.users]
 
     @property
@@ -166,6 +174,7 @@ def record(
         declared=declared,
         constants=recorder.constants,
         literals=recorder.literals,
+        computed=recorder.computed,
         escapes=recorder.escapes,
         outputs=outputs,
         updates=updates,

@@ -13,7 +13,7 @@ from torch import Tensor, fx
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import Line, current_line, current_module
-from depgraph.tracing.python.checks import is_check
+from depgraph.tracing.python.checks import is_check, is_literal
 from depgraph.tracing.python.numbers import Number, is_symbolic, node_of, plain, settled, symbolic
 from depgraph.tracing.python.ways_out import SCALARS, Kind, has_sizes_from_values
 from depgraph.tracing.recorder.functional import Written, functional, in_place, written
@@ -80,7 +80,9 @@ class Recorder:
     constants : dict
         Name of a ``get_attr`` node to its tensor.
     literals : set of str
-        Those of them that stand in the program, as in ``torch.tensor([1, 2])``.
+        Those of them that are made of Python's numbers, as in ``torch.tensor([1, 2])``.
+    computed : set of str
+        Those of the literals that may be made of numbers that left the graph before.
     bodies : dict
         Name of a ``get_attr`` node to the graph module it stands for.
     escapes : list of Escape
@@ -100,6 +102,7 @@ class Recorder:
         self.memories = Memories(self.view_of, self.constant)
         self.constants: dict[str, Tensor] = {}
         self.literals: set[str] = set()
+        self.computed: set[str] = set()
         self.bodies: dict[str, fx.GraphModule] = {}
         self.escapes: list[Escape] = []
         self.lifted: list[fx.Node] = []
@@ -181,6 +184,8 @@ class Recorder:
         perform : callable
             Runs it.
         """
+        if op is _LITERAL and self.memories.find(args[0]) is None:
+            self._literal(str(self.read(args[0]).target))
         tensors: list[Tensor] = []
         if any(map(is_symbolic, (*args, *kwargs.values()))) or _has_symbolic_sizes(args):
             args, kwargs = self._settled(op, args, kwargs)
@@ -188,8 +193,6 @@ class Recorder:
             args, kwargs = plain((args, kwargs))
         else:
             nodes = self._nodes((args, kwargs), tensors)
-        if op is _LITERAL and tensors and self.memories.find(tensors[0]) is None:
-            self.literals.add(str(self.read(tensors[0]).target))
         if tensors and any(isinstance(arg, torch.ScriptObject) for arg in args):
             raise NotImplementedError("objects of TorchScript cannot be recorded")
         changed = written(op, args, kwargs) if op._schema.is_mutable else []
@@ -213,6 +216,12 @@ class Recorder:
             if has_sizes_from_values(op, args):
                 self._sized(op, args, outputs)
         return result
+
+    def _literal(self, name: str) -> None:
+        """Note a tensor that Python made of numbers: those written down in the program, or perhaps others."""
+        self.literals.add(name)
+        if any(escape.kind in ("number", "array") for escape in self.escapes) and not is_literal(current_line()):
+            self.computed.add(name)
 
     def _nodes(self, tree: Any, found: list[Tensor]) -> Any:
         """Return arguments with nodes in place of tensors, which are collected."""
@@ -413,8 +422,12 @@ class Recorder:
 
     def settle(self, number: Number, kind: Literal["condition", "number"]) -> Any:
         """Note that a symbolic number ends as a plain one."""
-        reads = [number.node] if number.node is not None else []
-        return self.left(kind, "item", number.value, reads)
+        if number.node is None:
+            return number.value
+        dtype = _DTYPES[type(number.value)]
+        form = self._form(Geometry(0, (), (), dtype))
+        tensor = self.call(aten.scalar_tensor.default, (number.node,), {"dtype": dtype}, form)
+        return self.left(kind, "item", number.value, [tensor])
 
     def seen(self, tensor: Tensor) -> fx.Node | None:
         """Return the node of a tensor whose values leave; inside of a transform there is none."""
@@ -434,7 +447,8 @@ class Recorder:
 
 
 #: Types of arguments that are any number.
-NUMBERS = ("number", "Optional[number]", "float", "Optional[float]")
+NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
 
 
 def _has_symbolic_sizes(args: Any) -> bool:
