@@ -188,9 +188,9 @@ def test_the_mode_is_kept_and_said(training):
     graph = depgraph.trace(model, (R(1, 3, 2),))
     assert graph.mode == ("train" if training else "eval")
     assert model.training == training
-    # In training dropout is a product with random numbers and one that scales what is left.
+    # In training dropout is a product with random numbers.
     ops = [node.op for node in depgraph.critical_path(graph).nodes]
-    assert ops == (["linear", "mul", "mul"] if training else ["linear"])
+    assert ops == (["linear", "mul"] if training else ["linear"])
 
 
 def test_a_model_that_returns_its_input():

@@ -76,7 +76,7 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
         The addresses of memories that were there before the model ran.
     """
     escapes = recording.escapes
-    left = [k for k, escape in enumerate(escapes) if escape.kind in ("number", "array")]
+    left = [k for k, escape in enumerate(escapes) if escape.movable]
     strange = recording.strangers(known)
     if not left and not strange:
         return
@@ -90,7 +90,7 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
             found.setdefault(place, set()).update(changed)
         if any(complete for _, complete in tries):
             for k in changed:
-                escapes[k].followed = True
+                escapes[k].followed = escapes[k].kind != "condition"
     unwatched, _ = _differences(recording, run, (), _SHIFTS[0])
     given = recording.inputs
     perhaps = [node for node in recording.graph.find_nodes(op="get_attr") if node.target in recording.computed]
@@ -98,7 +98,7 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
     for k, at in sorted(places, key=str):
         reads = [e for e in sorted(found.get((k, at), ())) if order[escapes[e].read] < k]
         if not reads and (k, at) not in unwatched:  # nothing shows: then all that left before, in full
-            reads = [e for e in left if order[escapes[e].read] < k]
+            reads = [e for e in left if order[escapes[e].read] < k and escapes[e].kind != "condition"]
             if not reads:
                 if nodes[k] in strange:
                     _say(recording, nodes[k], followed=False)

@@ -260,7 +260,7 @@ class _Functions(TorchFunctionMode):
             return func(*args, **kwargs)
         if func is Tensor.__getitem__ and modes.numbers and has_place(args[1]):
             with modes.calling():
-                return getitem(*args)
+                return getitem(args[0], args[1], modes.recorder.anywhere)
         if func in BUILDERS and (data := written_data(func, args, kwargs)) is not None:
             with modes.silent():
                 form = func(*args, **plain(kwargs)) if not modes.numbers else func(*plain(args), **plain(kwargs))

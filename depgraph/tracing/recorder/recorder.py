@@ -51,6 +51,8 @@ class Escape:
         What it was made of.
     followed : bool
         Whether what Python computes from it is known to be followed.
+    movable : bool
+        Whether it may be changed on its way, to see what comes of it.
     """
 
     kind: str
@@ -59,6 +61,7 @@ class Escape:
     line: Line | None
     read: fx.Node
     followed: bool = False
+    movable: bool = False
 
 
 class Recorder:
@@ -387,18 +390,20 @@ class Recorder:
         self._nodes(deciding, reads)
         self.left("size", op._opname, shapes[0] if len(shapes) == 1 else shapes, [self.read(t) for t in reads])
 
-    def left(self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node]) -> Any:
-        """Note a value that leaves the graph, and return it, changed perhaps.
+    def left(
+        self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node], *, movable: bool = False
+    ) -> Any:
+        """Note a value that leaves the graph, and return it, changed perhaps: a number, an array, or what is movable.
 
         One that is only checked is passed over: the model then goes on as it does, or not at all.
         """
         line = current_line()
         if is_check(line) or not reads:
             return value
-        if self.shift is not None and kind in ("number", "array"):
-            value = self.shift(len(self.escapes), value)
-        self.escapes += [Escape(kind, operation, value, line, read) for read in reads]
-        return value
+        movable = movable or kind in ("number", "array")
+        given = self.shift(len(self.escapes), value) if self.shift is not None and movable else value
+        self.escapes += [Escape(kind, operation, value, line, read, movable=movable) for read in reads]
+        return given
 
     def number(self, tensor: Tensor, value: Any) -> Any:
         """Return the number in a tensor, which stays symbolic for as long as Python lets it."""
@@ -408,12 +413,12 @@ class Recorder:
         return symbolic(value, self.call(aten.item.default, (node,), {}, value), self)
 
     def anywhere(self, tensor: Tensor, axis: int, place: Any) -> Tensor:
-        """Return what a tensor holds at a place that is a symbolic number; not a view, since the place may be any."""
-        index = torch.scalar_tensor(place, dtype=torch.int64, device=tensor.device).reshape(1)
-        result = tensor.index_select(axis, torch.where(index < 0, index + tensor.shape[axis], index)).squeeze(axis)
-        memory = self.memories.find(result)
-        assert memory is not None
-        memory.loose = True
+        """Return what a tensor holds at a place that was read off a tensor; not a view, since it may be any place."""
+        if not isinstance(place, Tensor):
+            place = torch.scalar_tensor(place, dtype=torch.int64, device=tensor.device)
+        result: Tensor = aten.index.Tensor(tensor, [None] * (axis % tensor.ndim) + [place])
+        if (memory := self.memories.find(result)) is not None:
+            memory.loose = True
         return result
 
     def compute(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> fx.Node:
@@ -427,7 +432,7 @@ class Recorder:
         dtype = _DTYPES[type(number.value)]
         form = self._form(Geometry(0, (), (), dtype))
         tensor = self.call(aten.scalar_tensor.default, (number.node,), {"dtype": dtype}, form)
-        return self.left(kind, "item", number.value, [tensor])
+        return self.left(kind, "item", number.value, [tensor], movable=True)  # max() is decided by a condition
 
     def seen(self, tensor: Tensor) -> fx.Node | None:
         """Return the node of a tensor whose values leave; inside of a transform there is none."""
