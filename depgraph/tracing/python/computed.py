@@ -161,6 +161,10 @@ def _equal(one: torch.Tensor, two: torch.Tensor) -> bool:
 
 
 def _differ(one: Any, two: Any) -> bool:
+    if isinstance(one, fx.Node):  # it reads what it was computed from already
+        return False
+    if isinstance(two, fx.Node):
+        return True
     return type(one) is not type(two) or (one != two and not (one != one and two != two))
 
 
@@ -185,7 +189,8 @@ def _numbers(node: fx.Node) -> list[tuple[Any, Any]]:
         at: Any = argument.name if argument.name in node.kwargs else k
         value = node.kwargs.get(argument.name, node.args[k] if k < len(node.args) else None)
         counts = str(argument.type) in _NUMBERS or k in _INDICES.get(node.target, ())
-        if counts and isinstance(value, (bool, int, float, complex)):
+        number = value.meta.get("val") if isinstance(value, fx.Node) else value
+        if counts and isinstance(number, (bool, int, float, complex)):
             found.append((at, value))
     return found
 
