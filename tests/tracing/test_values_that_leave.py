@@ -24,7 +24,7 @@ def targets(program):
 def said(program):
     """Return the warnings without the places, after checking that each has one in this file."""
     places = [warning.partition(": ")[0] for warning in program.warnings]
-    assert all(place.rpartition(":")[0].endswith("test_specialised.py") for place in places)
+    assert all(place.rpartition(":")[0].endswith("test_values_that_leave.py") for place in places)
     return [warning.partition(": ")[2] for warning in program.warnings]
 
 
@@ -188,7 +188,7 @@ def test_packed_sequences(faithful):
     (cell,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.lstm.data)
     outputs = [cell, *cell.users]
     assert {program.where(node)[0] for node in outputs} == {"rnn"}
-    assert all("test_specialised.py:" in program.where(node)[1] for node in outputs)
+    assert all("test_values_that_leave.py:" in program.where(node)[1] for node in outputs)
     assert {s.name for s in program.sources.values() if s.kind == "parameter"} == {
         "rnn.weight_ih_l0",
         "rnn.weight_hh_l0",
@@ -378,7 +378,7 @@ def test_memory_written_to_through_an_array(taken):
             np.cumsum(array, axis=1, out=array)
             return y + 1
 
-    place = f"test_specialised.py:{line_of(Behind, 'taken(y)')}"
+    place = f"test_values_that_leave.py:{line_of(Behind, 'taken(y)')}"
     with pytest.raises(TracingError, match=f"{place}: the array made here shares the memory of a tensor"):
         capture(Behind(), (X,))
 
