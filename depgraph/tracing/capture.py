@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.export import ExportedProgram
 from torch.nn.modules.lazy import LazyModuleMixin
 
@@ -30,7 +30,7 @@ from depgraph.tracing.settings import SEED, quiet, start_random, tracing_setting
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, held_by
 from depgraph.tracing.unsupported import reason, refuse_nested
-from depgraph.tracing.wrapper import Call
+from depgraph.tracing.wrapper import Call, Move
 from depgraph.tracing.writes import Writes
 
 _LOCK = RLock()
@@ -103,14 +103,13 @@ class _Subject:
         known = {memory_of(tensor)[0] for tensor in tensors}
         recording = self._recorded()
         found = self.call.found
-        reads = [escape.read for escape in recording.escapes]
-        recording.graph.output_node().args = ((recording.outputs, list(recording.updates.values()), reads),)
+        recording.hold()
         lead_back(recording, self._again, known)
         del tensors
         sources = self._sources(recording, known)
-        results, updates, reads = recording.graph.output_node().args[0]
-        findings = Findings.of(recording.escapes, list(reads), sources, [DREW] if self.call.drew else [])
-        recording.graph.output_node().args = ((*results, *updates),)
+        results, updates, reads = recording.held()
+        findings = Findings.of(recording.escapes, reads, sources, [DREW] if self.call.drew else [])
+        recording.graph.output_node().args = ((*results, *updates.values()),)
         recording.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
         return Program(
             graph=recording.graph,
@@ -118,8 +117,8 @@ class _Subject:
             sources=sources,
             inputs=self.inputs,
             outputs=output_leaves([Found(p, node.meta["val"]) for p, node in zip(found, results, strict=True)]),
-            results=list(results),
-            updates=dict(zip(recording.updates, updates, strict=True)),
+            results=results,
+            updates=updates,
             parameters=self.state.parameters,
             tied=self.state.tied,
             findings=findings,
@@ -172,9 +171,7 @@ class _Subject:
         finally:
             self.call.found = found
 
-    def _record(
-        self, move: Callable[[Sequence[Tensor]], Sequence[Tensor]] = tuple, shift: Shift | None = None
-    ) -> Recording:
+    def _record(self, move: Move = tuple, shift: Shift | None = None) -> Recording:
         with kept(self.model) as keeping, levels_kept(), quiet():
             start_random(SEED)
             recording = record(
@@ -206,9 +203,8 @@ class _Subject:
             graph.erase_node(node)
             key = memory_of(tensor)[0]
             name, parameter = names.get(key, ("", False))
-            kind = "parameter" if parameter else "constant"
             written = node.target in recording.written and key in known
-            sources[placeholder.name] = Source(kind, name or (node.target if parameter else ""), tensor, written)
+            sources[placeholder.name] = Source("parameter" if parameter else "constant", name, tensor, written)
         return sources
 
 

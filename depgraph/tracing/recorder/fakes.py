@@ -1,8 +1,8 @@
 """Running operators without data: on fake tensors, with small values computed for real where they are known.
 
-A model on the meta device has no data, and one that does not fit into memory is not to have any. What its masks, lengths
-and positions hold is known all the same: they are small, and made of constants, buffers and example inputs. An operator
-all of whose arguments have values runs on those too; what decides something is asked of the values.
+A model on the meta device has no data, and one that does not fit into memory is not to have any. What its masks,
+lengths and positions hold is known all the same: they are small, and made of constants, buffers and example inputs. An
+operator all of whose arguments have values runs on those too; what decides something is asked of the values.
 """
 
 from __future__ import annotations
