@@ -179,13 +179,14 @@ class Recorder:
             Runs it.
         """
         tensors: list[Tensor] = []
+        literal = op is _LITERAL and self.memories.find(args[0]) is None
         if any(map(is_symbolic, (*args, *kwargs.values()))) or _has_symbolic_sizes(args):
             args, kwargs = self._settled(op, args, kwargs)
             nodes = self._nodes((args, kwargs), tensors)
             args, kwargs = plain((args, kwargs))
         else:
             nodes = self._nodes((args, kwargs), tensors)
-        if op is _LITERAL and tensors and self.memories.find(tensors[0]) is None:
+        if literal:
             self.literals.add(str(self.read(tensors[0]).target))
         if tensors and any(isinstance(arg, torch.ScriptObject) for arg in args):
             raise NotImplementedError("objects of TorchScript cannot be recorded")
