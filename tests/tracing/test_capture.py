@@ -132,7 +132,8 @@ def test_training_mode(faithful):
     assert set(program.updates) == {"1.running_mean", "1.running_var", "1.num_batches_tracked"}
     assert model.training
     dropout = capture(nn.Dropout(0.5).train(), (X,))
-    assert targets(dropout) == ["aten.native_dropout.default"]
+    assert targets(dropout) == ["aten.dropout.default"]
+    assert next(node for node in dropout.graph.nodes if node.op == "call_function").args[1:] == (0.5, True)
 
 
 def test_attributes_assigned_in_forward(faithful):
@@ -186,7 +187,8 @@ def test_outputs_that_are_no_operation(faithful):
     program = faithful(Model(), (X,))
     assert [leaf.name for leaf in program.outputs] == [f"output.{k}" for k in range(6)]
     named = [program.sources.get(node.name) for node in program.results]
-    assert [source and source.name for source in named] == ["x", "parameter", "constant", None, None, "x"]
+    assert [source and source.name for source in named] == ["x", "parameter", "constant", None, "", "x"]
+    assert program.sources[program.results[4].name].kind == "constant"
 
 
 def test_kinds_of_tensors(faithful):

@@ -68,23 +68,28 @@ def test_models_that_run_but_cannot_be_followed(monkeypatch):
     assert "\n" not in text
 
 
+class Deciding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, threshold):
+        return self.linear(x) if x.sum() > threshold.sum() else x
+
+
 def test_models_without_data_that_need_values(monkeypatch):
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(4, 4)
-
-        def forward(self, x):
-            return self.linear(x) if x.sum() > 0 else x
-
     with torch.device("meta"):
-        model = Model()
-    assert capture(model, (X,)).warnings[0].endswith("analysed the branch taken by the example inputs.")
-    monkeypatch.setattr("depgraph.tracing.copies._LARGEST", 3)
-    assert message(model, X) == (
-        "Model can only be followed with values (something in it depends on them), but it is on the meta device and "
-        "too large to be given any. Build a smaller one on the CPU."
+        model = Deciding()
+    program = capture(model, (X, X[0, 0] - 1))
+    assert program.warnings[0].endswith("; True for the example inputs, only that branch is analysed")
+    line = Deciding.forward.__code__.co_firstlineno + 1
+    refused = (
+        f"test_errors.py:{line}: Deciding can only be followed with values: something here depends on them, and the "
+        "model has none, being on the meta device or run without data. Build a smaller one on the CPU."
     )
+    assert message(model, X, torch.zeros(4, device="meta")).endswith(refused)
+    monkeypatch.setattr("depgraph.tracing.recorder.fakes.LARGEST", 23)
+    assert message(model, X, torch.zeros(4)).endswith(refused)
 
 
 def test_an_interrupt_is_not_swallowed():

@@ -164,7 +164,9 @@ def test_control_flow_operators():
         for graph in graphs:
             inner = getattr(program.module, graph.target)
             assert all("val" in n.meta for n in inner.graph.nodes if n.op == "call_function")
-    true_graph = next(getattr(program.module, n.target) for n in program.graph.nodes if "true" in n.name)
+    (cond,) = (n for n in program.graph.nodes if str(n.target) == "cond")
+    true_graph, false_graph = (getattr(program.module, n.target) for n in cond.args[1:3])
+    assert not any(n.target is torch.ops.aten.linear.default for n in false_graph.graph.nodes)
     (linear,) = (n for n in true_graph.graph.nodes if n.target is torch.ops.aten.linear.default)
     assert "test_models.py:" in program.where(linear)[1]
 

@@ -7,16 +7,14 @@ import pytest
 import torch
 from torch import nn
 
+import depgraph
 from depgraph.errors import TracingError
 from depgraph.tracing.capture import capture
+from tests.tracing.conftest import evaluate
 
 X = torch.randn(2, 6, 4)
 EYE = torch.eye(6)
 PAD = "Nested tensors are not supported: pad them to one length, and pass the lengths."
-DENSE = (
-    "It cannot be followed: make it dense with to_dense() or, where it is constant, register it as a buffer in the COO "
-    "or CSR layout."
-)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse ... tensor support is in beta"),
@@ -77,8 +75,8 @@ def test_nested_inputs(name):
 @pytest.mark.parametrize("way", ["buffer", "parameter", "attribute", "list"])
 def test_nested_state(name, way):
     model = nn.Sequential(Holding(way, nested(LAYOUTS[name])))
-    kind = "attribute" if way == "list" else way
-    assert message(model, X) == f"The {kind} 0.held of Sequential is a nested tensor (layout {name}). {PAD}"
+    held = {"list": "attribute 0.held.0"}.get(way, f"{way} 0.held")
+    assert message(model, X) == f"The {held} of Sequential is a nested tensor (layout {name}). {PAD}"
 
 
 def ragged(x):
@@ -102,32 +100,33 @@ def test_nested_tensors_made_on_the_way(function):
 
 
 @pytest.mark.parametrize(
-    ("layout", "function"),
+    "function",
     [
-        ("sparse_coo", lambda x: torch.sparse.mm(EYE.to_sparse(), x[0])),
-        ("sparse_csr", lambda x: torch.eye(6).to_sparse_csr() @ x[0]),
-        ("sparse_csr", lambda x: x[0].to_sparse_csr() @ torch.ones(4, 3)),
+        lambda x: torch.sparse.mm(EYE.to_sparse(), x[0]),
+        lambda x: torch.eye(6).to_sparse_csr() @ x[0],
+        lambda x: torch.eye(6).to_sparse_csc() @ x[0],
+        lambda x: x[0].to_sparse_csr() @ torch.ones(4, 3),
+        lambda x: (x[0] * (x[0] > 0)).to_sparse().to_dense().cumsum(0),
+        lambda x: torch.sparse_coo_tensor(torch.tensor([[0, 2, 4]]), x[0, :3], (6, 4)).to_dense(),
     ],
 )
-def test_sparse_tensors_made_on_the_way(layout, function):
-    line = function.__code__.co_firstlineno
-    assert message(Apply(function), X).partition("test_unsupported.py")[2] == (
-        f":{line}: Apply makes a sparse tensor (layout {layout}). {DENSE}"
-    )
+def test_sparse_tensors_made_on_the_way_are_followed(faithful, function):
+    model = Apply(function)
+    faithful(model, (X,))
+    assert depgraph.verify(depgraph.trace(model, (X,), positions={"x": 1}), model, (X,)).sound
 
 
-@pytest.mark.parametrize("way", ["buffer", "attribute"])
-def test_sparse_state(way):
-    model = Holding(way, torch.eye(6).to_sparse_csc())
-    assert message(model, X) == f"The {way} held of Holding is a sparse tensor (layout sparse_csc). {DENSE}"
-
-
-@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
-def test_sparse_buffers_are_followed_and_not_blamed(layout):
-    model = Holding("buffer", torch.eye(6).to_sparse(layout=layout))
-    assert capture(model, (X,)).outputs[0].value.shape == (6, 4)
-    model = nn.Sequential(model, Apply(lambda x: torch.eye(6).to_sparse_csc() @ x))
-    assert "Sequential makes a sparse tensor (layout sparse_csc)" in message(model, X)
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("way", ["buffer", "attribute", "list"])
+def test_sparse_state_is_followed(layout, way):
+    model = Holding(way, (torch.eye(6) + torch.eye(6).roll(1, 0)).to_sparse(layout=layout))
+    program = capture(model, (X,))
+    (result,), _ = evaluate(program)
+    torch.testing.assert_close(result, model(X))
+    kind, name = {"list": ("constant", "held.0"), "attribute": ("constant", "held")}.get(way, (way, "held"))
+    assert ("input", "x") in [(s.kind, s.name) for s in program.sources.values()]
+    assert (kind, name) in [(s.kind, s.name) for s in program.sources.values()]
+    assert depgraph.verify(depgraph.trace(model, (X,), positions={"x": 1}), model, (X,)).sound
 
 
 def test_quantised_tensors():

@@ -91,7 +91,7 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
         if any(complete for _, complete in tries):
             for k in changed:
                 escapes[k].followed = escapes[k].kind != "condition"
-    unwatched, _ = _differences(recording, run, (), _SHIFTS[0])
+    unwatched, complete = _differences(recording, run, (), _SHIFTS[0])
     given = recording.inputs
     perhaps = [node for node in recording.graph.find_nodes(op="get_attr") if node.target in recording.computed]
     places = {*found, *unwatched, *((order[node], None) for node in (*strange, *perhaps))}
@@ -100,7 +100,7 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
         if not reads and (k, at) not in unwatched:  # nothing shows: then all that left before, in full
             reads = [e for e in left if order[escapes[e].read] < k and escapes[e].kind != "condition"]
             if not reads:
-                if nodes[k] in strange:
+                if nodes[k] in strange and not complete:
                     _say(recording, nodes[k], followed=False)
                 continue  # drawn at random, perhaps: there is nothing that it could have been computed from
         sources = [escapes[e].read for e in reads] or given

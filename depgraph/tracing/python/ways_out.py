@@ -52,7 +52,14 @@ SCALARS: frozenset[Any] = frozenset(
 )
 
 #: Operators whose results are as large as values say, though PyTorch does not tag them so.
-_UNTAGGED = frozenset({_aten.where.default, _aten.unique_dim_consecutive.default, _aten._pack_padded_sequence.default})
+_UNTAGGED = frozenset(
+    {
+        _aten.where.default, _aten.unique_dim_consecutive.default, _aten._pack_padded_sequence.default,
+        _aten.nonzero_numpy.default, _aten.repeat_interleave.self_Tensor,
+    }
+)  # fmt: skip
+#: Operators that read one of their arguments where nothing sees it, to decide what they return: which one.
+READ_UNSEEN: dict[Any, int] = {_aten.tensor_split.tensor_indices_or_sections: 1}
 _MASKS = (torch.bool, torch.uint8)
 
 

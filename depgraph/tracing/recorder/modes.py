@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from depgraph.tracing.python.built import BUILDERS, built, written_data
 from depgraph.tracing.python.indexing import getitem, has_place
 from depgraph.tracing.python.numbers import is_symbolic, plain
-from depgraph.tracing.python.ways_out import MEMORY, SHOWN, WAYS_OUT
+from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SHOWN, WAYS_OUT
 from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
 from depgraph.tracing.recorder.functional import functional, kept_whole
 from depgraph.tracing.recorder.higher_order import recorded
@@ -129,6 +129,11 @@ class Modes:
         with self.silent(), unrecorded():
             return function(*values, **kwargs)
 
+    def unseen(self, op: Any, tensor: Tensor) -> None:
+        """Note that an operator reads the values of a tensor, and returns as much as they say."""
+        read = self.recorder.read(tensor)
+        self.recorder.left("size", op._opname, self.taken(Tensor.tolist, (tensor,), {}), [read])
+
     def numbers_in(self, tensor: Tensor, *, whole: bool) -> Any:
         """Return the number in a tensor or, in lists, all of them, as symbolic numbers."""
         if not whole or not tensor.dim():
@@ -162,6 +167,8 @@ class _Upper(UpperMode):
             or (not modes.whole and _differentiated(args))
         ):
             return func(*args, **kwargs)
+        if func in READ_UNSEEN:
+            modes.unseen(func, args[READ_UNSEEN[func]])
         if func is aten.batch_norm.default:
             with modes.inside():
                 return _batch_norm(*args)

@@ -461,7 +461,10 @@ def _has_symbolic_sizes(args: Any) -> bool:
 
 
 #: Which argument decides how large the result is; of other operators all do.
-_DECIDING = {aten.index.Tensor: 1, aten.masked_select.default: 1, aten._pack_padded_sequence.default: 1}
+_DECIDING = {
+    aten.index.Tensor: 1, aten.masked_select.default: 1, aten._pack_padded_sequence.default: 1,
+    aten.repeat_interleave.self_Tensor: 1,
+}  # fmt: skip
 
 
 def is_scalar(op: Any) -> bool:
