@@ -18,11 +18,23 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 __all__ = [
-    "StorageWeakRef", "TorchDispatchMode", "UpperMode", "autocasting", "in_transform", "is_differentiating", "natively", "python_dispatcher",
+    "LowerMode", "StorageWeakRef", "UpperMode", "autocasting", "in_transform", "is_differentiating", "natively", "python_dispatcher",
     "transform_depth", "unrecorded",
 ]  # fmt: skip
 
 transform_depth = get_dynamic_layer_stack_depth
+
+
+class LowerMode(TorchDispatchMode):
+    """A dispatch mode below autograd, whose Python runs as it is.
+
+    Of other modes PyTorch hides it from TorchDynamo, which it imports for that: importing it takes longer than recording
+    most models, and hiding longer than most operations.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
 
 class UpperMode(SchemaCheckMode):
@@ -30,6 +42,10 @@ class UpperMode(SchemaCheckMode):
 
     PyTorch lets three kinds of modes in there; of them, this is the one that may be alone.
     """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
     def __init__(self) -> None:
         TorchDispatchMode.__init__(self, DispatchKey.PreDispatch)  # type: ignore[no-untyped-call]
@@ -100,7 +116,7 @@ def plain_constructors() -> Iterator[None]:
         with unrecorded(), natively():
             return torch._C.TensorBase.__new__(kind, *args, **kwargs)
 
-    kinds = [kind for kind in _subclasses(torch.Tensor) if kind.__new__ is torch._C.TensorBase.__new__]
+    kinds = [kind for kind in subclasses(torch.Tensor) if kind.__new__ is torch._C.TensorBase.__new__]
     try:
         for kind in kinds:
             kind.__new__ = staticmethod(new)  # type: ignore[assignment]
@@ -111,7 +127,8 @@ def plain_constructors() -> Iterator[None]:
                 del kind.__new__
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def subclasses(kind: type) -> Iterator[type]:
+    """Yield the classes that are made of one, some perhaps twice."""
     for sub in kind.__subclasses__():
         yield sub
-        yield from _subclasses(sub)
+        yield from subclasses(sub)
