@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from threading import RLock
 from typing import Any
 
@@ -22,7 +23,7 @@ from depgraph.tracing.python.computed import lead_back, shifted
 from depgraph.tracing.python.findings import DREW, Findings, failure, no_values
 from depgraph.tracing.recorder.fakes import NoValuesError
 from depgraph.tracing.recorder.geometry import memory_of
-from depgraph.tracing.recorder.private import levels_kept
+from depgraph.tracing.recorder.private import levels_kept, subclasses
 from depgraph.tracing.recorder.record import Recording, record
 from depgraph.tracing.recorder.recorder import Shift
 from depgraph.tracing.restoring import Kept, kept
@@ -99,7 +100,7 @@ class _Subject:
 
     def program(self, mode: str) -> Program:
         """Record the model, and say what each node stands for."""
-        tensors = [thing for thing in gc.get_objects() if issubclass(type(thing), Tensor)]
+        tensors = _living()
         known = {memory_of(tensor)[0] for tensor in tensors}
         recording = self._recorded()
         found = self.call.found
@@ -210,6 +211,13 @@ class _Subject:
             written = node.target in recording.written and key in known
             sources[placeholder.name] = Source(kind, name or (node.target if parameter else ""), tensor, written)
         return sources
+
+
+def _living() -> list[Tensor]:
+    """Return all tensors that there are; no other object is touched, of which there are hundreds of thousands."""
+    things = gc.get_objects()
+    kinds = {id(kind) for kind in (Tensor, *subclasses(Tensor))}
+    return list(compress(things, map(kinds.__contains__, map(id, map(type, things)))))
 
 
 def _attribute_names(model: nn.Module) -> dict[int, tuple[str, bool]]:
