@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from threading import RLock
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.export import ExportedProgram
 from torch.nn.modules.lazy import LazyModuleMixin
 
@@ -31,7 +31,7 @@ from depgraph.tracing.settings import SEED, quiet, start_random, tracing_setting
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, held_by
 from depgraph.tracing.unsupported import reason, refuse_nested
-from depgraph.tracing.wrapper import Call
+from depgraph.tracing.wrapper import Call, Move
 from depgraph.tracing.writes import Writes
 
 _LOCK = RLock()
@@ -104,14 +104,13 @@ class _Subject:
         known = {memory_of(tensor)[0] for tensor in tensors}
         recording = self._recorded()
         found = self.call.found
-        reads = [escape.read for escape in recording.escapes]
-        recording.graph.output_node().args = ((recording.outputs, list(recording.updates.values()), reads),)
+        recording.hold()
         lead_back(recording, self._again, known)
         del tensors
         sources = self._sources(recording, known)
-        results, updates, reads = recording.graph.output_node().args[0]
-        findings = Findings.of(recording.escapes, list(reads), sources, [DREW] if self.call.drew else [])
-        recording.graph.output_node().args = ((*results, *updates),)
+        results, updates, reads = recording.held()
+        findings = Findings.of(recording.escapes, reads, sources, [DREW] if self.call.drew else [])
+        recording.graph.output_node().args = ((*results, *updates.values()),)
         recording.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
         return Program(
             graph=recording.graph,
@@ -119,8 +118,8 @@ class _Subject:
             sources=sources,
             inputs=self.inputs,
             outputs=output_leaves([Found(p, node.meta["val"]) for p, node in zip(found, results, strict=True)]),
-            results=list(results),
-            updates=dict(zip(recording.updates, updates, strict=True)),
+            results=results,
+            updates=updates,
             parameters=self.state.parameters,
             tied=self.state.tied,
             findings=findings,
@@ -132,22 +131,31 @@ class _Subject:
         self.fake = self.fake or any(tensor.is_meta for tensor in held)
 
     def _recorded(self) -> Recording:
-        """Record the model; with plain numbers where it does not take symbolic ones."""
-        for self.numbers in (True, False):
-            try:
-                return self._record()
-            except TracingError:
-                raise
-            except NoValuesError as error:
-                raise no_values(self.model, error) from error
-            except Exception as error:
-                if not self.numbers:
-                    raise self._failure(error) from error
-        raise AssertionError
+        """Record the model; with plain numbers where it does not take symbolic ones, without data where there is none.
+
+        That is also where an operator does not run on the device at hand, and where there is not enough memory.
+        """
+        error: Exception | None = None
+        for self.fake in (False, True) if not self.fake else (True,):
+            for self.numbers in (True, False):
+                try:
+                    return self._record()
+                except TracingError:
+                    raise
+                except NoValuesError as missing:
+                    raise no_values(self.model, missing) from missing
+                except Exception as problem:
+                    own = problem
+            if error is None:
+                error = own
+            if not _needs_no_data(own):
+                break
+        assert error is not None
+        raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> TracingError:
         """Say whose error it is: the model's own, or one of following it."""
-        if self.fake:
+        if any(tensor.is_meta for tensor in self.state.values.values()):
             return failure(self.model, self.inputs, error, runs=False)
         try:
             with kept(self.model) as keeping, Writes(keeping), quiet():
@@ -173,9 +181,7 @@ class _Subject:
         finally:
             self.call.found = found
 
-    def _record(
-        self, move: Callable[[Sequence[Tensor]], Sequence[Tensor]] = tuple, shift: Shift | None = None
-    ) -> Recording:
+    def _record(self, move: Move = tuple, shift: Shift | None = None) -> Recording:
         with kept(self.model) as keeping, levels_kept(), quiet():
             start_random(SEED)
             recording = record(
@@ -207,9 +213,8 @@ class _Subject:
             graph.erase_node(node)
             key = memory_of(tensor)[0]
             name, parameter = names.get(key, ("", False))
-            kind = "parameter" if parameter else "constant"
             written = node.target in recording.written and key in known
-            sources[placeholder.name] = Source(kind, name or (node.target if parameter else ""), tensor, written)
+            sources[placeholder.name] = Source("parameter" if parameter else "constant", name, tensor, written)
         return sources
 
 
@@ -218,6 +223,12 @@ def _living() -> list[Tensor]:
     things = gc.get_objects()
     kinds = {id(kind) for kind in (Tensor, *subclasses(Tensor))}
     return list(compress(things, map(kinds.__contains__, map(id, map(type, things)))))
+
+
+def _needs_no_data(error: Exception) -> bool:
+    """Return whether an error would not come up without data."""
+    text = str(error)
+    return isinstance(error, (NotImplementedError, MemoryError, torch.OutOfMemoryError)) or "allocate memory" in text
 
 
 def _attribute_names(model: nn.Module) -> dict[int, tuple[str, bool]]:

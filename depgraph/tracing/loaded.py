@@ -35,7 +35,7 @@ def opened(exported: ExportedProgram) -> nn.Module:
     assert isinstance(graph, fx.Graph)
     for region in module.modules():
         if isinstance(region, fx.GraphModule):
-            region.forward = lambda *args, _run=_Replay(region).run, **kwargs: _run(*args, **kwargs)
+            region.forward = _Replay(region).run
     module.forward = forward
     return module  # type: ignore[no-any-return]
 

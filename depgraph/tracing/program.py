@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import fx, nn
 
-
 if TYPE_CHECKING:
     from depgraph.tracing.python.findings import Findings
+
+Kind = Literal["input", "parameter", "buffer", "constant"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ class Source:
         Whether forward writes to it.
     """
 
-    kind: Literal["input", "parameter", "buffer", "constant"]
+    kind: Kind
     name: str
     value: torch.Tensor
     mutated: bool
@@ -63,8 +64,8 @@ class Program:
     graph : torch.fx.Graph
         Placeholders, ``call_function`` nodes (operator overloads, ``operator.getitem``, higher-order operators),
         ``get_attr`` nodes for the subgraphs of higher-order operators, and the output. Every ``call_function`` node has
-        its value without data in ``meta["val"]``, the dotted name of the module that ran it in ``meta["module"]`` and the
-        line of the user's code in ``meta["line"]``.
+        its value without data in ``meta["val"]``, the dotted name of the module that ran it in ``meta["module"]`` and
+        the line of the user's code in ``meta["line"]``.
     module : torch.nn.Module
         Owner of the subgraphs.
     sources : dict
@@ -72,7 +73,7 @@ class Program:
     inputs, outputs : list of Leaf
         Tensors passed in and got back, in flattening order.
     results : list
-        For each output the node that produces it, or its value where it is a constant.
+        For each output the node that holds it.
     updates : dict
         Dotted name of a buffer that forward writes to, to the node holding what it holds afterwards.
     parameters : list of str
@@ -89,7 +90,7 @@ class Program:
     sources: dict[str, Source]
     inputs: list[Leaf]
     outputs: list[Leaf]
-    results: list[fx.Node | torch.Tensor]
+    results: list[fx.Node]
     updates: dict[str, fx.Node]
     parameters: list[str]
     tied: dict[str, str]

@@ -14,7 +14,6 @@ from unittest import mock
 import numpy as np
 import torch
 
-
 #: What random numbers start from: what they decide is the same each time, and the same where the model is measured.
 SEED = 0
 
@@ -42,7 +41,7 @@ def tracing_settings() -> Iterator[None]:
                 torch.random.fork_rng(devices=()),
                 torch.backends.mkldnn.flags(enabled=False),
                 contextlib.redirect_stdout(sys.stderr),
-                mock.patch.object(torch.compiler, "is_dynamo_compiling", lambda: True),
+                mock.patch.object(torch.compiler, "is_dynamo_compiling", return_value=True),
                 mock.patch.object(torch.compiler, "_is_compiling_flag", True),
             ):
                 yield
@@ -60,7 +59,6 @@ def start_random(seed: int, *, cuda: bool = False) -> None:
     torch.default_generator.manual_seed(seed)  # torch.manual_seed asks for every accelerator, which takes longer
     if cuda:
         torch.cuda.manual_seed_all(seed)
-
 
 
 @contextlib.contextmanager

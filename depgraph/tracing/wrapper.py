@@ -13,6 +13,9 @@ from torch import nn
 from depgraph.errors import TracingError
 from depgraph.tracing.structure import Path, replaced, tensors_in
 
+#: Changes tensors.
+Move = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
+
 
 class Call:
     """The arguments a model is called with, and what came of the last call.
@@ -31,7 +34,9 @@ class Call:
         self.found: list[Path] = []
         self.drew = False
 
-    def tensors(self, move: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] = tuple) -> Sequence[torch.Tensor]:
+    def tensors(
+        self, move: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] = tuple
+    ) -> Sequence[torch.Tensor]:
         """Return the example tensors, for one call; ``move`` may change them.
 
         Each has memory of its own: passed twice, they are still two inputs. The containers they come in are copied,

@@ -81,7 +81,7 @@ def run_higher_order(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     module = sys.modules[kernel.__module__]
     if not hasattr(module, "_get_current_dispatch_mode"):
         return kernel(*args, **kwargs)
-    with mock.patch.object(module, "_get_current_dispatch_mode", lambda: None):  # some insist that there is none
+    with mock.patch.object(module, "_get_current_dispatch_mode", return_value=None):  # some insist that there is none
         return kernel(*args, **kwargs)
 
 

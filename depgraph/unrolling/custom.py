@@ -20,7 +20,7 @@ from depgraph.unrolling.decomposition import UndecomposableError
 from depgraph.unrolling.invocation import HoldInputsError, Invocation, NotKnownError
 
 if TYPE_CHECKING:
-    from depgraph.unrolling.higher_order import HigherOrder
+    from depgraph.unrolling.interpreter import Interpreter
 
 
 def follow_rule(rule: UserRule, call: Invocation) -> Any:
@@ -86,45 +86,16 @@ def wrong(result: Any, call: Invocation) -> str:
     return ""
 
 
-def functionalised(operator: HigherOrder, op: Any, kwargs: dict[str, Any]) -> Any:
-    """Follow an operator that writes to its arguments, of which the graph holds a form that returns them anew."""
-    bases = kwargs.pop("_all_bases")
-    name = str(op)
-    label = Label(registry.name_of(op), *operator.place, op._schema.name.partition("::")[2] in registry.CONTRACTIONS)
-    forms = list(operator.meta)
-    outs = [form for form in forms[: len(forms) - len(bases)] if form is not None]
-    places = written(op, kwargs, bases)
+def in_place(interpreter: Interpreter, op: Any, args: Any, kwargs: dict[str, Any], meta: Any, label: Label) -> Any:
+    """Follow an operator that writes to its arguments, as one that returns what it returns and what it writes."""
     rule = registry.find(op)
-    if isinstance(rule, UserRule) and places is not None:
-        new = [forms[len(forms) - len(bases) + place] for place in places]
-        meta = [*outs, *new]
-        call = Invocation(operator.interpreter, op, (), kwargs, meta[0] if len(meta) == 1 else tuple(meta), label)
+    call = Invocation(interpreter, op, args, kwargs, meta[0] if len(meta) == 1 else tuple(meta), label)
+    if isinstance(rule, UserRule):
         result = follow_rule(rule, call)
-        values = list(result) if len(meta) > 1 else [result]
-        after = dict(zip(places, values[len(outs) :], strict=True))
-        return (*(values[: len(outs)] or [None]), *(after[k] for k in range(len(bases))))
-    call = Invocation(operator.interpreter, op, (), kwargs, operator.meta, label)
-    has = "has a rule, but writes to a part of a tensor" if isinstance(rule, UserRule) else "has no rule"
-    call.warn(f"{name} {has}; it is taken to read everything it is given")
-    return everything(call, *tensors_in(bases, kwargs))
-
-
-def written(op: Any, kwargs: dict[str, Any], bases: list[Value]) -> list[int] | None:
-    """Put the arguments that an operator writes to back among the others; return which of the tensors each one is.
-
-    None where one of them is a part of a tensor, or a list, or two are the same.
-    """
-    names = [a.name for a in op._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    found: list[int] = []
-    for name in names:
-        index = kwargs.pop(f"_{name}_base_index", None)
-        kwargs.pop(f"_{name}_alias", None)
-        if index is None:
-            return None
-        kwargs[name] = bases[index]
-        found.append(index)
-    whole = not any(key.startswith("_") for key in kwargs)
-    return found if whole and sorted(found) == list(range(len(bases))) else None
+        return (result,) if len(meta) == 1 else tuple(result)
+    call = Invocation(interpreter, op, args, kwargs, tuple(meta), label)
+    call.warn(f"{op} has no rule; it is taken to read everything it is given")
+    return everything(call, *tensors_in(args, kwargs))
 
 
 def _place(call: Invocation) -> str:

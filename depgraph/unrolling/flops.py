@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from depgraph.rules.registry import CONTRACTIONS
+from depgraph.tracing.recorder.functional import InPlace
 from depgraph.unrolling.traffic import UncountableError, is_sparse, tensors_of, value_of
 
 aten = torch.ops.aten
@@ -103,6 +104,8 @@ def count(node: fx.Node) -> int:
     op: Any = node.target
     if isinstance(op, torch._ops.HigherOrderOperator):
         return _count_higher_order(node, op)
+    if isinstance(op, InPlace):
+        return _by_formula(op.op, *_arguments(node), bare(node)) if known(op.op) else _none(op.op)
     if any(map(is_sparse, tensors_of(node.all_input_nodes))):
         return _none(op)
     args, kwargs = _arguments(node)
@@ -138,18 +141,7 @@ def _count_higher_order(node: fx.Node, op: torch._ops.HigherOrderOperator) -> in
     args, kwargs = _arguments(node)
     if known(op):
         return _by_formula(op, args, kwargs, bare(node))
-    if op.name() != "auto_functionalized_v2":
-        raise UncountableError(f"how many operations {op.name()} takes is not known")
-    inner: Any = args[0]
-    bases = kwargs["_all_bases"]
-    if not known(inner):
-        return _none(inner)
-    given = {
-        a.name: bases[kwargs[f"_{a.name}_base_index"]] if f"_{a.name}_base_index" in kwargs else kwargs[a.name]
-        for a in inner._schema.arguments
-    }
-    by_keyword = {a.name: given.pop(a.name) for a in inner._schema.arguments if a.kwarg_only}
-    return _by_formula(inner, tuple(given.values()), by_keyword, bare(node))
+    raise UncountableError(f"how many operations {op.name()} takes is not known")
 
 
 def _none(op: Any) -> int:

@@ -4,8 +4,6 @@ Reads: cond         the branch that a known predicate takes; else, elementwise, 
        while_loop   iteration by iteration while the condition is known; else everything that goes in
        scan         step by step: the carried state and the step's own slice
        flex         see `depgraph.unrolling.flex`
-       in place     what the operator that writes to its arguments reads: see `depgraph.unrolling.custom`
-       a wrapper    (checkpoint, autocast, no_grad regions) what the wrapped graph reads
 """
 
 from __future__ import annotations
@@ -15,14 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, fx
+from torch import fx
 
 from depgraph.rules.arguments import swap
 from depgraph.rules.elementwise import choose
 from depgraph.rules.reduction import everything
 from depgraph.rules.values import Value, compress
 from depgraph.unrolling.builder import Label
-from depgraph.unrolling.custom import functionalised
 from depgraph.unrolling.flex import flex_attention
 from depgraph.unrolling.invocation import Invocation
 
@@ -102,15 +99,6 @@ class HigherOrder:
         outs = [self.run(function, [*(part(s, k) for s in sequences), *more]) for k in range(sequences[0].shape[0])]
         return tuple(pile(list(column)) for column in zip(*outs, strict=True))
 
-    def wrapper(self, args: Any) -> tuple[Any, ...] | None:
-        """Follow the one graph among the arguments on the tensors behind it; None where that is not what this is."""
-        graphs = [k for k, arg in enumerate(args) if isinstance(arg, fx.GraphModule)]
-        if len(graphs) != 1:
-            return None
-        values = [arg for arg in args[graphs[0] + 1 :] if isinstance(arg, Value)]
-        wanted = sum(n.op == "placeholder" for n in args[graphs[0]].graph.nodes)
-        return tuple(self.run(args[graphs[0]], values)) if len(values) == wanted else None
-
 
 def part(value: Value, step: int) -> Value:
     """Return a slice along the first axis."""
@@ -137,15 +125,8 @@ def follow(interpreter: Interpreter, node: fx.Node, args: tuple[Any, ...], kwarg
     }.get(operator.name)
     if method is not None:
         return method(*args, **kwargs)  # type: ignore[operator]
-    if operator.name == "auto_functionalized_v2":
-        return functionalised(operator, args[0], dict(kwargs))
-    found = operator.wrapper(args)
-    if found is None:
-        call = operator.call(node.target, args, operator.meta)
-        call.warn(f"{operator.name} has no rule; it is taken to read everything it is given")
-        tensors: list[Value] = []
-        swap([args, kwargs], lambda v: tensors.append(v))
-        return everything(call, *tensors)
-    if isinstance(operator.meta, Tensor):
-        return found[0]
-    return found
+    call = operator.call(node.target, args, operator.meta)
+    call.warn(f"{operator.name} has no rule; it is taken to read everything it is given")
+    tensors: list[Value] = []
+    swap([args, kwargs], lambda v: tensors.append(v))
+    return everything(call, *tensors)

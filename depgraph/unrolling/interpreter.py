@@ -26,9 +26,10 @@ from depgraph.rules.reduction import everything, reduction
 from depgraph.rules.registration import UserRule
 from depgraph.rules.signs import signed
 from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known
+from depgraph.tracing.recorder.functional import InPlace
 from depgraph.unrolling.builder import Builder, Label
 from depgraph.unrolling.calls import note
-from depgraph.unrolling.custom import follow_rule
+from depgraph.unrolling.custom import follow_rule, in_place
 from depgraph.unrolling.decomposition import UndecomposableError, decompose
 from depgraph.unrolling.invocation import HoldInputsError, Invocation, NotKnownError, run
 from depgraph.unrolling.repetition import Repetition
@@ -71,13 +72,13 @@ class Interpreter:
         self.warnings[text] = None
 
     def run(
-        self, module: fx.GraphModule, graph: fx.Graph, placeholders: Mapping[str, Any], where: Where
+        self, module: torch.nn.Module, graph: fx.Graph, placeholders: Mapping[str, Any], where: Where
     ) -> dict[fx.Node, Any]:
         """Follow a graph.
 
         Parameters
         ----------
-        module : torch.fx.GraphModule
+        module : torch.nn.Module
             Owner of the constants and subgraphs that ``get_attr`` nodes name.
         graph : torch.fx.Graph
         placeholders : mapping
@@ -138,6 +139,11 @@ class Interpreter:
                 from depgraph.unrolling import higher_order
 
                 return higher_order.follow(self, node, args, kwargs, where)
+            if isinstance(node.target, InPlace):
+                op = node.target.op
+                contracts = op._schema.name.partition("::")[2] in registry.CONTRACTIONS
+                label = Label(registry.name_of(op), *where(node), contracts)
+                return in_place(self, op, args, kwargs, node.meta["val"], label)
             if node.target is not operator.getitem and (numbers := tensors_in(args, kwargs)):
                 name = getattr(node.target, "__name__", str(node.target))
                 return arithmetic(self, numbers, Label(name, *where(node), False))

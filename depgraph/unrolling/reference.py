@@ -40,7 +40,7 @@ def like(call: Invocation, function: Callable[..., Any], args: tuple[Any, ...], 
             placeholders[name] = constant(source.value)
     place = (call.label.module, call.label.source)
     env = interpreter.run(program.module, program.graph, placeholders, lambda _: place)
-    results = [constant(r) if isinstance(r, torch.Tensor) else env[r] for r in program.results]
+    results = [env[r] for r in program.results]
     return tuple(results) if isinstance(call.meta, (tuple, list)) else results[0]
 
 

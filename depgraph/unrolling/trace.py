@@ -164,7 +164,7 @@ class _Unrolling:
         except HoldInputsError as request:
             request.nodes = np.array(sorted({self.owner(int(node)) for node in request.nodes}), object)
             raise
-        values = [env[r] if not isinstance(r, torch.Tensor) else constant(r) for r in program.results]
+        values = [env[r] for r in program.results]
         dag = self.builder.finish()
         outputs = [self.output(leaf, value) for leaf, value in zip(program.outputs, values, strict=True)]
         starts = np.concatenate([t.nodes.starts for t in outputs] or [np.zeros(0, np.int64)])
@@ -180,7 +180,7 @@ class _Unrolling:
             self.builder.operations,
             Terminals("input", self.inputs, aliases[0]),
             Terminals("output", outputs, aliases[1]),
-            [*program.findings.sentences(self.held_names()), *self.choice.notes, *self.held.values(), *self.interpreter.warnings],
+            [*self.said(), *self.choice.notes, *self.held.values(), *self.interpreter.warnings],
             [name for name in given if name in unused and name not in self.choice.known and name not in self.held],
             program.mode,
             find_unused_parameters=self.unused_parameters,
@@ -189,10 +189,11 @@ class _Unrolling:
             find_costs=Costs.of(program, self.builder, self.inputs),
         )
 
-    def held_names(self) -> set[str]:
-        """Return the names of the inputs that are held at their example values."""
+    def said(self) -> list[str]:
+        """Return what is to be said of values that left the graph, where no held inputs decide them."""
         held = self.choice.known | self.held
-        return {source.name for name, source in self.program.sources.items() if name in held or source.name in held}
+        names = {source.name for source in self.program.sources.values() if source.name in held}
+        return self.program.findings.sentences(names)
 
     def output(self, leaf: Leaf, value: Value) -> Terminal:
         """Gather the nodes behind each position of an output."""

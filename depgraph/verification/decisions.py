@@ -45,7 +45,7 @@ class _Calls(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if WAYS_OUT.get(func) == "array" and args[0].layout == torch.strided:
             values = args[0].detach().cpu().contiguous().reshape(-1)
-            self.found.append((func.__name__, bytes(values.view(torch.uint8).untyped_storage().tolist())))
+            self.found.append((func.__name__, values.view(torch.uint8).numpy().tobytes()))
         return func(*args, **(kwargs or {}))
 
 

@@ -62,3 +62,9 @@ def not_zero(gradient: Tensor, source: Terminal) -> BoolArray:
     noise = rounding(gradient.dtype) * float(size.max())
     found: BoolArray = (rows(size, source.positions) > noise).any(1).cpu().numpy()
     return found
+
+
+def reason(error: Exception) -> str:
+    """Return in a few words why there is no derivative."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

@@ -7,9 +7,9 @@ its own precision: what shows in a wider one alone, since less underflows there,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
@@ -18,16 +18,16 @@ from depgraph.dag.graph import DependencyGraph, Terminal
 from depgraph.dag.runs import BoolArray, IntArray
 from depgraph.tracing.settings import SEED
 from depgraph.verification.bundles import block, changed, not_finite, replaced, undefined
-from depgraph.verification.derivatives import derivative, not_zero
+from depgraph.verification.derivatives import derivative, not_zero, reason
+from depgraph.verification.special import numbers_taken
 from depgraph.verification.subject import Source, Subject
 from depgraph.verification.tables import Table
-from depgraph.verification.values import KINDS, Draws, Kind, dense, special_numbers
+from depgraph.verification.values import KINDS, Draws, Kind, dense, is_real_or_complex
 
 #: In the first draws everything is tried; in later ones what would show nothing new is passed over.
 _THOROUGH = 2
-#: How far doubtful pairs are moved, in units of a leap, and how far from zero a value may get: see the README on what
-#: is taken for granted.
-_REACHES, _FARTHEST = (1.0, 30.0, 1000.0), 4096.0
+#: Numbers that may mean more than others, tried at each position in each draw.
+_SPECIAL = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,7 @@ class _Draw:
     number: int
     seed: int
     kind: Kind
+    weights: int | None
     values: list[Tensor]
     base: list[Tensor]
 
@@ -77,10 +78,10 @@ class Measurement:
         rng = np.random.default_rng(0)
         self.targets = list(graph.outputs.values())
         self.places = [i for i, s in enumerate(subject.sources) if not s.known and s.value.numel()]
-        self.smooth = [k for k, i in enumerate(self.places) if _is_smooth(subject.sources[i].value)]
+        self.smooth = [k for k, i in enumerate(self.places) if is_real_or_complex(subject.sources[i].value)]
         chosen = [_some(subject.sources[i].terminal.count, limit, rng) for i in self.places]
         self.columns = [
-            _some(target.count if self.smooth and _is_smooth(output) else 0, limit, rng)
+            _some(target.count if self.smooth and is_real_or_complex(output) else 0, limit, rng)
             for target, output in zip(self.targets, example, strict=True)
         ]
         self.tables = [
@@ -89,10 +90,11 @@ class Measurement:
         ]
         self.taken = [np.zeros(len(rows), bool) for rows in chosen]
         self.underived: dict[str, str] = {}
+        self._evidence: list[tuple[_Draw, int, int, Tensor]] = []
         trials = sum(map(len, chosen))
         self._done, self._steps = 0, draws * (trials + sum(map(len, self.columns))) + (not subject.own) * trials
         self.steady = self._steady()
-        self._numbers = [self._special(place) for place in self.places]
+        self._numbers = [numbers_taken(subject, place) for place in self.places]
 
     def _steady(self) -> list[BoolArray]:
         again = self.subject.run(self._own(), SEED)
@@ -100,27 +102,6 @@ class Measurement:
             np.zeros(target.count, bool) if again is None else ~_changed(output, again[t], target)
             for t, (target, output) in enumerate(zip(self.targets, self.example, strict=True))
         ]
-
-    def _special(self, place: int) -> list[int]:
-        """Return whole numbers that may mean something to the model, those of them that it takes."""
-        subject, value = self.subject, self.subject.sources[place].value
-        found, draws = special_numbers(value, subject.constants), Draws(place)
-        low, high = (int(value.min()), int(value.max())) if found else (0, 0)
-        runs = subject.refused, subject.strayed
-        taken = []
-        for number in found:
-            before = subject.refused
-            if not low <= number <= high:
-                if value.is_cuda:  # an index out of range ends all work there
-                    continue
-                given = self._own()
-                given[place] = value.clone().contiguous()
-                given[place].view(-1)[draws.uniform(value.new_zeros(()), value.numel())] = number
-                subject.run(given, SEED)
-            if subject.refused == before:
-                taken.append(number)
-        subject.refused, subject.strayed = runs
-        return taken
 
     def _source(self, k: int) -> Source:
         return self.subject.sources[self.places[k]]
@@ -141,10 +122,15 @@ class Measurement:
 
     def narrow(self, subject: Subject, example: list[Tensor]) -> None:
         """Take one draw more in the model's own precision; then look again at what a wider one alone has shown."""
-        steady = self.steady
-        self.subject, self.example = subject, example
+        steady, evidence = self.steady, self._evidence
+        self.subject, self.example, self._evidence = subject, example, []
         self.steady = self._steady()
         self._perturb(self._drawn(1))
+        for wide, found in itertools.groupby(evidence, lambda one: one[0]):
+            again = self._again(wide)
+            for _, k, row, other in found:
+                if again is not None and any(table.doubtful[row].any() for table in self.tables[k]):
+                    self._try(again, k, row, other.to(again.values[self.places[k]].dtype), exactly=True)
         for number in range(_THOROUGH + 1):
             doubtful = [
                 (k, row)
@@ -156,9 +142,15 @@ class Measurement:
                 break
             draw, draws = self._drawn(number), Draws(4000 + number)
             for k, row in doubtful:
-                for reach in _REACHES:
-                    self._move(draw, k, row, "leap", draws, reach)
+                self._move(draw, k, row, "leap", draws, exactly=True)
         self.steady = steady
+
+    def _again(self, draw: _Draw) -> _Draw | None:
+        """Return the same draw in the precision of now, None where the model does not take it."""
+        values = [v.to(own.dtype) for v, own in zip(draw.values, self._own(), strict=True)]
+        self.subject.weigh(draw.weights)
+        base = self.subject.base(values, draw.seed)
+        return None if base is None else replace(draw, values=values, base=base)
 
     def _drawn(self, number: int) -> _Draw:
         """Draw other values and parameters; the first time, return the model's own.
@@ -168,7 +160,7 @@ class Measurement:
         subject, kind, own = self.subject, KINDS[number % len(KINDS)], self._own()
         subject.weigh(None)
         if number == 0:
-            return _Draw(number, SEED, kind, own, self.example)
+            return _Draw(number, SEED, kind, None, own, subject.base(own, SEED) or self.example)
         draws = Draws(number)
         numbers = dict(zip(self.places, self._numbers, strict=True))
         plain: list[Tensor] = []
@@ -177,7 +169,7 @@ class Measurement:
             for values, known in ((plain, ()), (special, numbers.get(i, ()))):
                 if source.known or (values is special and not known):
                     values.append(source.value if source.known else plain[-1])
-                elif source.held is not None and _is_smooth(source.value):
+                elif source.held is not None and is_real_or_complex(source.value):
                     values.append(draws.parameter(source.value))
                 else:
                     values.append(draws.argument(source.value, kind, known))
@@ -187,9 +179,9 @@ class Measurement:
             subject.weigh(weights)
             base = subject.base(given, seed)
             if base is not None and not_finite(base) <= not_finite(self.example):
-                return _Draw(number, seed, kind, given, base)
+                return _Draw(number, seed, kind, weights, given, base)
         subject.weigh(None)
-        return _Draw(number, SEED, kind, own, subject.base(own, SEED) or self.example)
+        return _Draw(number, SEED, kind, None, own, subject.base(own, SEED) or self.example)
 
     def _perturb(self, draw: _Draw) -> None:
         draws = Draws(1000 + draw.number)
@@ -200,41 +192,45 @@ class Measurement:
                 if thorough or any(table.open[row].any() for table in tables):
                     # Where a large step leads another way, a small one may not.
                     _ = self._move(draw, k, row, draw.kind, draws) or self._move(draw, k, row, "nudge", draws)
-                    if self._numbers[k]:
-                        self._move(draw, k, row, "special", draws)
+                    for number in range(_SPECIAL if self._numbers[k] else 0):
+                        self._move(draw, k, row, draw.number * _SPECIAL + number, draws)
 
-    def _move(
-        self, draw: _Draw, k: int, row: int, kind: Kind | Literal["special"], draws: Draws, reach: float | None = None
-    ) -> bool:
+    def _move(self, draw: _Draw, k: int, row: int, kind: Kind | int, draws: Draws, *, exactly: bool = False) -> bool:
         """Change one input position and note what changes with it; return whether the model took that.
 
-        With a ``reach`` the smallest difference counts: the same numbers would have been computed in the same way.
+        The kind may be the number of one among those that may mean more than others.
         """
-        place, source = self.places[k], self._source(k).terminal
-        value, axes = draw.values[place], source.positions
-        position = _position(source, int(self.tables[k][0].rows[row]))
-        part = block(value, axes, position)
-        if kind == "special":
-            other: Tensor | None = draws.special(part, self._numbers[k])
-        else:
-            other = draws.other(part, value, kind, reach or 1.0)
-        if other is None:
-            return False
-        if reach is not None and other.is_floating_point():
-            other = other.clamp(-_FARTHEST, _FARTHEST)
-        given = list(draw.values)
-        given[place] = replaced(value, axes, position, other)
+        place = self.places[k]
+        value, (axes, position) = draw.values[place], self._at(k, row)
+        part, numbers = block(value, axes, position), self._numbers[k]
+        other = draws.special(part, numbers, kind) if isinstance(kind, int) else draws.other(part, value, kind)
+        return other is not None and self._try(draw, k, row, other, exactly=exactly)
+
+    def _at(self, k: int, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the axes and the indices of an input position."""
+        source = self._source(k).terminal
+        return source.positions, _position(source, int(self.tables[k][0].rows[row]))
+
+    def _try(self, draw: _Draw, k: int, row: int, other: Tensor, *, exactly: bool) -> bool:
+        """Note what changes with other values at an input position; return whether the model took them.
+
+        Where the smallest difference counts, ``exactly``, the same numbers would have been computed in the same way.
+        """
+        place, given = self.places[k], list(draw.values)
+        given[place] = replaced(given[place], *self._at(k, row), other)
         after = self.subject.run(given, draw.seed)
         if after is None:
             return False
         self.taken[k][row] = True
         for table, old, new, steady in zip(self.tables[k], draw.base, after, self.steady, strict=True):
-            seen = _changed(old, new, table.target, exactly=reach is not None) & steady
-            table.compared[row] |= steady & ~(_undefined(old, table.target) & _undefined(new, table.target))
+            seen = _changed(old, new, table.target, exactly=exactly) & steady
+            table.compared[row] |= steady & ~_undefined(old, new, table.target)
             table.moved[row] |= seen
             table.shown[row] |= seen
             if self.subject.own:
                 table.certain[row] |= seen
+            elif (seen & ~table.structure[row]).any():
+                self._evidence.append((draw, k, row, other))
         return True
 
     def _differentiate(self, draw: _Draw) -> None:
@@ -249,7 +245,7 @@ class Measurement:
                 if outputs is not None:
                     self._derive(draw, outputs, leaves, doubtful)
         except Exception as error:  # the model does not take it that its inputs are followed
-            self.underived.setdefault("the outputs", _named(error))
+            self.underived.setdefault("the outputs", reason(error))
         while self._done < expected:
             self._step()
         draws = Draws(3000 + draw.number)
@@ -269,7 +265,7 @@ class Measurement:
                 try:
                     found = derivative(dense(outputs[t]), target, _position(target, column), leaves, draws)
                 except Exception as error:  # an operation without a derivative, or one that fails
-                    self.underived.setdefault(target.name, _named(error))
+                    self.underived.setdefault(target.name, reason(error))
                     continue
                 for k, gradient in zip(self.smooth, found, strict=True):
                     if gradient is not None:
@@ -297,15 +293,6 @@ def _changed(before: Tensor, after: Tensor, target: Terminal, *, exactly: bool =
     return found
 
 
-def _undefined(output: Tensor, target: Terminal) -> BoolArray:
-    found: BoolArray = undefined(output, target.positions).cpu().numpy()
+def _undefined(before: Tensor, after: Tensor, target: Terminal) -> BoolArray:
+    found: BoolArray = (undefined(before, target.positions) & undefined(after, target.positions)).cpu().numpy()
     return found
-
-
-def _is_smooth(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _named(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

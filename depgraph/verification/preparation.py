@@ -14,9 +14,9 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from depgraph.dag.graph import DependencyGraph
 from depgraph.errors import DepgraphError, GraphError, TracingError
 from depgraph.tracing import loaded
-from depgraph.tracing.python.findings import RANDOM, failure
 from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
 from depgraph.tracing.program import Leaf
+from depgraph.tracing.python.findings import RANDOM, failure
 from depgraph.tracing.restoring import Kept, kept
 from depgraph.tracing.settings import quiet, tracing_settings
 from depgraph.tracing.unsupported import refuse_nested

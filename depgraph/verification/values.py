@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -12,8 +12,6 @@ from torch import Tensor
 Kind = Literal["exchange", "step", "leap", "nudge"]
 KINDS: tuple[Kind, ...] = ("exchange", "step", "leap")
 _SIZES: dict[Kind, float] = {"exchange": 1.0, "step": 1.0, "leap": 3.0, "nudge": 1e-4}
-
-_FEW, _MANY = 4, 20  # constants, and numbers that are tried
 
 
 class Draws:
@@ -33,7 +31,7 @@ class Draws:
 
     def parameter(self, tensor: Tensor) -> Tensor:
         """Return generic numbers, of a size that keeps activations in the range where nothing saturates."""
-        if not _is_real_or_complex(tensor) or tensor.layout != torch.strided:
+        if not is_real_or_complex(tensor) or tensor.layout != torch.strided:
             return tensor
         fan_in = math.prod(tensor.shape[1:]) if tensor.ndim > 1 else 1
         return self.normal(tensor) / math.sqrt(max(fan_in, 1))
@@ -53,7 +51,7 @@ class Draws:
         if kind == "exchange":
             order = torch.randperm(tensor.numel(), generator=self.generator).to(tensor.device)
             return tensor.reshape(-1)[order].reshape(tensor.shape)
-        if _is_real_or_complex(tensor):
+        if is_real_or_complex(tensor):
             mean, scale = _moments(tensor)
             return torch.where(tensor.isfinite(), mean + scale * self.normal(tensor), tensor)
         if tensor.dtype == torch.bool:
@@ -67,14 +65,14 @@ class Draws:
     def _one_of(self, numbers: Sequence[int], like: Tensor) -> Tensor:
         return torch.tensor(numbers, device=like.device)[self.uniform(like, len(numbers))]
 
-    def special(self, block: Tensor, numbers: Sequence[int]) -> Tensor:
-        """Return for each whole number in a part of an argument another one of those given."""
-        found = self._one_of(numbers, block).to(block.dtype)
-        for number in numbers[:2]:
-            found = torch.where(found == block, torch.full_like(block, number), found)
-        return found
+    def special(self, block: Tensor, numbers: Sequence[int], which: int) -> Tensor | None:
+        """Return one of some whole numbers for all of a part of an argument, the next one for what is that already."""
+        first, second = (numbers[(which + step) % len(numbers)] for step in (0, 1))
+        found = torch.full_like(block, first)
+        found = torch.where(found == block, torch.full_like(block, second), found)
+        return None if bool((found == block).any()) else found
 
-    def other(self, block: Tensor, whole: Tensor, kind: Kind, reach: float = 1.0) -> Tensor | None:
+    def other(self, block: Tensor, whole: Tensor, kind: Kind) -> Tensor | None:
         """Return other values for a part of an argument, all of them different; None where there are none.
 
         Parameters
@@ -83,18 +81,16 @@ class Draws:
             The part, and the argument that it is a part of.
         kind : {"exchange", "step", "leap", "nudge"}
             Values found elsewhere in the argument; about as far away as those are from each other; further; hardly.
-        reach : float
-            How many times as far, of real and complex numbers.
         """
-        moved = self._moved(block, whole, kind, reach)
+        moved = self._moved(block, whole, kind)
         if moved is None or kind != "exchange" or block.dtype == torch.bool:
             return moved
         found = whole.reshape(-1)[self.uniform(block, whole.numel())]
         return torch.where(found == block, moved, found)
 
-    def _moved(self, block: Tensor, whole: Tensor, kind: Kind, reach: float) -> Tensor | None:
-        if _is_real_or_complex(block):
-            return block + reach * _SIZES[kind] * _moments(whole)[1] * self.normal(block)
+    def _moved(self, block: Tensor, whole: Tensor, kind: Kind) -> Tensor | None:
+        if is_real_or_complex(block):
+            return block + _SIZES[kind] * _moments(whole)[1] * self.normal(block)
         if kind == "nudge":
             return None
         if block.dtype == torch.bool:
@@ -104,23 +100,6 @@ class Draws:
         if span == 1:  # what else it could be is anybody's guess
             return block + 1 if kind != "leap" else block - 1
         return ((block.long() - low + 1 + self.uniform(block, span - 1)) % span + low).to(block.dtype)
-
-
-def special_numbers(example: Tensor, constants: Collection[int]) -> list[int]:
-    """Return whole numbers that may mean more to a model than others do.
-
-    Those are 0, the ends of the example's range, its first, last and most frequent number (sequences are filled up with
-    some such number), what the model compares whole numbers with, and the neighbours of all ends and of that.
-    """
-    if not example.numel() or _is_real_or_complex(example) or example.dtype == torch.bool:
-        return []
-    flat = example.reshape(-1)
-    low, high = int(flat.min()), int(flat.max())
-    inner = {0, low, high, int(flat[0]), int(flat[-1]), int(flat.mode().values)}
-    outer = {low - 1, high + 1, 1, -1} | {c + step for c in sorted(constants)[:_FEW] for step in (0, -1, 1)}
-    limits = torch.iinfo(example.dtype)
-    ordered = [*sorted(inner), *sorted(outer - inner)]
-    return [number for number in ordered if limits.min <= number <= limits.max][:_MANY]
 
 
 def widened(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
@@ -149,7 +128,8 @@ def laid_out(tensor: Tensor, like: Tensor) -> Tensor:
     return tensor.to_sparse(layout=like.layout, dense_dim=like.dense_dim())
 
 
-def _is_real_or_complex(tensor: Tensor) -> bool:
+def is_real_or_complex(tensor: Tensor) -> bool:
+    """Return whether a tensor holds neither whole numbers nor truth values."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 

@@ -36,7 +36,7 @@ def test_exact(answer, fixtures, name):
     assert found["mode"] == "eval"
     assert found["missed"] == found["extra"] == {"count": 0, "first": None}
     assert 0 < found["pairs"] <= found["compared"]
-    assert (found["draws"], found["dtype"], found["notes"]) == (4, "float64", [])
+    assert (found["draws"], found["dtype"], found["notes"]) == (4, "float64 and float32", [])
 
 
 def test_told_to_a_person(run, fixtures):

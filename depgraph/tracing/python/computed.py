@@ -122,15 +122,10 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
 def _say(recording: Recording, node: fx.Node, *, followed: bool) -> None:
     """Note a tensor that came from nowhere among what is to be said."""
     shape = tuple(recording.constants[str(node.target)].shape)
-    recording.escapes.append(Escape("stranger", "", shape, node.meta["line"], node, followed))
-    output = recording.graph.output_node()
-    results, updates, reads = output.args[0]  # type: ignore[misc]
-    output.args = ((results, updates, [*reads, node]),)
+    recording.add(Escape("stranger", "", shape, node.meta["line"], node, followed))
 
 
-def _differences(
-    recording: Recording, run: Run, changed: Collection[int], by: float
-) -> tuple[list[Place], bool]:
+def _differences(recording: Recording, run: Run, changed: Collection[int], by: float) -> tuple[list[Place], bool]:
     """Run again with something changed.
 
     Returns
@@ -211,23 +206,24 @@ def _order(graph: fx.Graph) -> dict[fx.Node, int]:
 def _lead_index(node: fx.Node, sources: Sequence[fx.Node]) -> None:
     """Make a selection or a slice at a place that Python computed one at any place."""
     graph, value = node.graph, node.meta["val"]
-    whole, axis, start, *_ = node.args
-    assert isinstance(whole, fx.Node)
+    given: Any = node.args
+    whole, axis, start, *_ = given
     size = whole.meta["val"].shape[axis]
-    step = node.args[4] if len(node.args) > 4 else 1
+    step = given[4] if len(given) > 4 else 1
     count = value.shape[axis] if node.target is aten.slice.Tensor else 1
     with graph.inserting_before(node):
+
         def add(target: Any, args: tuple[Any, ...], form: torch.Tensor) -> fx.Node:
             made = graph.call_function(target, args)
             made.meta = {**node.meta, "val": form}
             return made
 
-        first = (int(start or 0) + size) % max(size, 1)  # type: ignore[call-overload]
+        first = (int(start or 0) + size) % max(size, 1)
         places = torch.empty(count, dtype=torch.int64, device="meta")
-        index = add(aten.arange.start_step, (first, first + count * step, step), places)  # type: ignore[operator]
+        index = add(aten.arange.start_step, (first, first + count * step, step), places)
         index = add(PYTHON, (index, list(sources)), places)
         shape = [*whole.meta["val"].shape]
-        shape[axis] = count  # type: ignore[call-overload]
+        shape[axis] = count
         picked = add(aten.index_select.default, (whole, axis, index), value.new_empty(shape))
         picked = add(aten.reshape.default, (picked, list(value.shape)), value)
     node.replace_all_uses_with(picked)

@@ -24,11 +24,12 @@ _TEXTS: dict[str, str] = {
     "number": "{code} makes a number of {origin}; {value} for the example inputs, what Python makes of it is as there",
     "array": "{code} takes {origin} out of PyTorch; what Python decides with it is as for the example inputs",
     "size": "{code} returns as much as {origin} says; {value} for the example inputs, only that size is analysed",
-    "stranger": "{code} makes a tensor of shape {value} by other means than PyTorch's operations; it counts as constant",
+    "stranger": "{code} makes a tensor of shape {value} by other means than PyTorch's operations; it counts as "
+    "constant",
 }
 _FOLLOWED: dict[str, str] = {
-    "number": "{code} makes a number of {origin}; {value} for the example inputs. What is computed from it is followed, "
-    "what it decides is as there",
+    "number": "{code} makes a number of {origin}; {value} for the example inputs. What is computed from it is "
+    "followed, what it decides is as there",
     "array": "{code} takes {origin} out of PyTorch; a tensor made of that is taken to read all of it",
     "stranger": "{code} makes a tensor of shape {value} by other means than PyTorch's operations; it is taken to read "
     "all inputs",
@@ -198,6 +199,6 @@ def no_values(model: nn.Module, error: BaseException) -> TracingError:
     line = line_of_error(error)
     place = f"{line}: " if line else ""
     return TracingError(
-        f"{place}{type(model).__name__} can only be followed with values: something here depends on them, and the model "
-        "has none, being on the meta device or run without data. Build a smaller one on the CPU."
+        f"{place}{type(model).__name__} can only be followed with values: something here depends on them, and the "
+        "model has none, being on the meta device or run without data. Build a smaller one on the CPU."
     )

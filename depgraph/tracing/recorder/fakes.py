@@ -1,13 +1,14 @@
 """Running operators without data: on fake tensors, with small values computed for real where they are known.
 
-A model on the meta device has no data, and one that does not fit into memory is not to have any. What its masks, lengths
-and positions hold is known all the same: they are small, and made of constants, buffers and example inputs. An operator
-all of whose arguments have values runs on those too; what decides something is asked of the values.
+A model on the meta device has no data, and one that does not fit into memory is not to have any. What its masks,
+lengths and positions hold is known all the same: they are small, and made of constants, buffers and example inputs. An
+operator all of whose arguments have values runs on those too; what decides something is asked of the values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -95,7 +96,6 @@ class Fakes:
         changed = written(op, args, kwargs) if op._schema.is_mutable else []
         known = all(value is not None for value in values) and torch.Tag.nondeterministic_seeded not in op.tags
         faked = pytree.tree_map_only(Tensor, self.stand_in, (args, kwargs))
-        real: Any = None
         try:
             with unrecorded(), natively(), self.mode:
                 result = op(*faked[0], **faked[1])
@@ -103,12 +103,15 @@ class Fakes:
             if not known:
                 raise NoValuesError from error
             result = None
+        real: Any = None
         if known and (result is None or _is_small(result)):
             held = dict(zip(map(id, tensors), values, strict=True))
             real_args, real_kwargs = pytree.tree_map_only(Tensor, lambda t: held[id(t)], (args, kwargs))
-            with unrecorded(), natively():
+            with suppress(NotImplementedError), unrecorded(), natively():  # it may not run on this device
                 real = op(*real_args, **real_kwargs)
-                if result is None:
+        if real is not None:
+            if result is None:
+                with unrecorded():
                     result = pytree.tree_map_only(Tensor, self.mode.from_tensor, real)
             for fake, value in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):
                 if isinstance(fake, FakeTensor):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -30,7 +30,7 @@ def written(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Writ
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def functional(op: Any) -> Any:
     """Return the overload that returns what an in-place or out= overload writes, None where there is none.
 
@@ -58,7 +58,7 @@ def _overloads(namespace: Any, packet: str) -> list[Any]:
     return [getattr(found, name) for name in found.overloads()] if found is not None else []
 
 
-@lru_cache(maxsize=None)
+@cache
 def kept_whole(op: Any) -> bool:
     """Return whether a composite operator is one node: whether it neither writes nor returns views.
 
@@ -93,7 +93,7 @@ class InPlace:
         return f"in_place({self.op})"
 
 
-@lru_cache(maxsize=None)
+@cache
 def in_place(op: Any) -> InPlace:
     """Return an operator that writes to its arguments as a function that returns them anew."""
     return InPlace(op)

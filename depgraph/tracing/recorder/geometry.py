@@ -30,7 +30,7 @@ class Geometry(NamedTuple):
         if not has_strides(tensor):
             return cls(0, tuple(tensor.shape), (), tensor.dtype)
         return cls(
-            tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.is_conj(),
+            int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.is_conj(),
             tensor.is_neg(),
         )  # fmt: skip
 
@@ -40,7 +40,7 @@ class Geometry(NamedTuple):
         return not self.conjugated and not self.negated
 
     @property
-    def count(self) -> int:
+    def elements(self) -> int:
         """Number of elements."""
         return torch.Size(self.size).numel()
 

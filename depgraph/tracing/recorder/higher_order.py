@@ -64,13 +64,14 @@ def recorded(modes: Modes, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         return handler(modes, op, *args, **kwargs)
     kernel = dense_kernel(op)
     if kernel is None:
-        raise TracingError(f"The higher-order operator {op.name()} cannot be followed.")
+        nodes = [modes.recorder.read(tensor) for tensor in _tensors((args, kwargs))]
+        return _noted(modes, op, (nodes,), _performed(op, *args, **kwargs))
     with modes.calling():
         return kernel(*args, **kwargs)
 
 
 def _cond(modes: Modes, op: Any, predicate: Any, true: Any, false: Any, operands: Any = ()) -> Any:
-    leaves, tensors = _tensors(operands)
+    tensors = _tensors(operands)
     bodies = [_body(modes, function, (operands,), spread=True) for function in (true, false)]
     lifted = _lifted(bodies)
     result = _performed(op, predicate, true, false, operands)
@@ -84,7 +85,7 @@ def _while_loop(modes: Modes, op: Any, condition: Any, function: Any, carried: A
     bodies = [_body(modes, each, (carried, more), spread=True) for each in (condition, function)]
     lifted = _lifted(bodies)
     result = _performed(op, condition, function, tuple(carried), tuple(more))
-    nodes = [[modes.recorder.read(t) for t in _tensors(part)[1]] for part in (carried, more)]
+    nodes = [[modes.recorder.read(t) for t in _tensors(part)] for part in (carried, more)]
     graphs = [modes.recorder.body(body.module(lifted)) for body in bodies]
     return _noted(modes, op, (*graphs, nodes[0], [*nodes[1], *lifted]), result)
 
@@ -105,7 +106,7 @@ def _map(modes: Modes, op: Any, function: Any, sequences: Any, more: Any = ()) -
         first = [sequence[0] for sequence in sequences]
     body = _body(modes, function, (first, more), spread=True)
     result = _performed(op, function, sequences, more)
-    nodes = [[modes.recorder.read(t) for t in _tensors(part)[1]] for part in (sequences, more)]
+    nodes = [[modes.recorder.read(t) for t in _tensors(part)] for part in (sequences, more)]
     graph = modes.recorder.body(body.module(list(body.lifted)))
     return _noted(modes, op, (graph, nodes[0], [*nodes[1], *body.lifted]), result)
 
@@ -147,7 +148,7 @@ def _body(modes: Modes, function: Any, given: tuple[Any, ...], *, spread: bool =
     inner = Recorder(outer.before_write, outer)
     with unrecorded():
         given = pytree.tree_map_only(Tensor, lambda t: t.detach().clone(), given)
-    leaves, tensors = _tensors(given)
+    tensors = _tensors(given)
     arguments = []
     for k, tensor in enumerate(tensors):
         arguments.append(inner.placeholder(f"argument_{k}", tensor))
@@ -165,7 +166,7 @@ def _body(modes: Modes, function: Any, given: tuple[Any, ...], *, spread: bool =
         )
     outer.escapes += [escape for escape in inner.escapes if escape.read.graph is outer.graph]
     values = [inner.read(leaf) if isinstance(leaf, Tensor) else leaf for leaf in pytree.tree_leaves(result)]
-    inner.graph.output(tuple(values))
+    inner.graph.output(tuple(values) if spread else values[0])
     return _Body(inner, arguments, dict(zip(inner.lifted, inner.lifted_here, strict=True)))
 
 
@@ -173,23 +174,22 @@ def _lifted(bodies: Sequence[_Body]) -> list[fx.Node]:
     return list(dict.fromkeys(outer for body in bodies for outer in body.lifted))
 
 
-def _tensors(tree: Any) -> tuple[list[Any], list[Tensor]]:
-    leaves = pytree.tree_leaves(tree)
-    return leaves, [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+def _tensors(tree: Any) -> list[Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
-def _performed(op: Any, *args: Any) -> Any:
+def _performed(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Run the operator for what it returns; what is an argument itself is copied."""
-    taken = {id(leaf) for leaf in pytree.tree_leaves(args)}
+    taken = {id(leaf) for leaf in pytree.tree_leaves((args, kwargs))}
     with natively(), unrecorded():
         kernel = dense_kernel(op) or op
-        result = kernel(*args)
+        result = kernel(*args, **kwargs)
         return pytree.tree_map_only(Tensor, lambda t: t.clone() if id(t) in taken or t._is_view() else t, result)
 
 
 def _noted(modes: Modes, op: Any, args: tuple[Any, ...], result: Any) -> Any:
     recorder = modes.recorder
-    tensors = _tensors(result)[1]
+    tensors = _tensors(result)
     node = recorder.call(op, args, {}, tuple(map(recorder.form, tensors)))
     for k, tensor in enumerate(tensors):
         recorder.memories.made(tensor, recorder.call(operator.getitem, (node, k), {}, recorder.form(tensor)))

@@ -106,11 +106,7 @@ class Memories:
 
     def written_constants(self) -> set[str]:
         """Return the names of the constants whose memory was written to."""
-        return {
-            str(node.target)
-            for memory in self._known.values() if memory.version
-            for node in memory.constants
-        }
+        return {str(node.target) for memory in self._known.values() if memory.version for node in memory.constants}
 
     def changed(self) -> bool:
         """Return whether something was written to that was there before."""
@@ -156,7 +152,7 @@ class Memories:
         if owner is not tensor and has_strides(tensor):
             geometry = Geometry.of(tensor)
             count = owner.nbytes() // tensor.element_size()
-            if not geometry.plain or geometry.count != count or geometry.order() is None or geometry.offset:
+            if not geometry.plain or geometry.elements != count or geometry.order() is None or geometry.offset:
                 with unrecorded():
                     whole = _flat(tensor, owner)
         node = self._constant(whole)
@@ -270,10 +266,10 @@ class Memories:
         root = memory.root
         if geometry.dtype != root.dtype or not root.plain or root.order() is None:
             return False
-        if not geometry.count:
+        if not geometry.elements:
             return True
         last = geometry.offset + sum((n - 1) * s for n, s in zip(geometry.size, geometry.stride, strict=True))
-        return root.offset <= geometry.offset and last < root.offset + root.count
+        return root.offset <= geometry.offset and last < root.offset + root.elements
 
     def _out_of_root(self, memory: Memory, geometry: Geometry) -> fx.Node:
         if geometry == memory.root:
@@ -282,7 +278,7 @@ class Memories:
             self._flatten(memory)
         root, node = memory.root, self._line(memory)
         if geometry.dtype != root.dtype:
-            line = _recast(Geometry(0, (root.count,), (1,), root.dtype), geometry.dtype)
+            line = _recast(Geometry(0, (root.elements,), (1,), root.dtype), geometry.dtype)
             if line is None or root.offset:
                 raise _lost(geometry)
             node, root = self._emit(aten.view.dtype, (node, geometry.dtype), {}, line), line
@@ -292,10 +288,10 @@ class Memories:
     def _into_root(self, memory: Memory, geometry: Geometry, node: fx.Node) -> fx.Node:
         """Return what the root holds after a write to a part of it."""
         root, line = memory.root, self._line(memory)
-        flat = Geometry(root.offset, (root.count,), (1,), root.dtype)
+        flat = Geometry(root.offset, (root.elements,), (1,), root.dtype)
         inner = flat
         if geometry.dtype != root.dtype:
-            recast = _recast(Geometry(0, (root.count,), (1,), root.dtype), geometry.dtype)
+            recast = _recast(Geometry(0, (root.elements,), (1,), root.dtype), geometry.dtype)
             if recast is None or root.offset:
                 raise _lost(geometry)
             line, inner = self._emit(aten.view.dtype, (line, geometry.dtype), {}, recast), recast
@@ -324,7 +320,7 @@ class Memories:
             sizes = tuple(root.size[axis] for axis in order)
             sorted_ = root._replace(size=sizes, stride=tuple(root.stride[axis] for axis in order))
             node = self._emit(aten.permute.default, (node, list(order)), {}, sorted_)
-        return self._emit(aten.reshape.default, (node, [-1]), {}, root._replace(size=(root.count,), stride=(1,)))
+        return self._emit(aten.reshape.default, (node, [-1]), {}, root._replace(size=(root.elements,), stride=(1,)))
 
     def _flatten(self, memory: Memory) -> None:
         """Take the whole storage as the root, with what is known of its parts."""
@@ -335,7 +331,7 @@ class Memories:
         else:
             parts = memory.regions
         owner = memory.owner if memory.whole is not None else _storage_of(memory)
-        if owner is None or not memory.root.stride and memory.root.size:
+        if owner is None or (not memory.root.stride and memory.root.size):
             raise _lost(memory.root)
         with unrecorded():
             flat = _flat(torch.empty(0, dtype=memory.root.dtype, device=owner.device), owner)
@@ -372,7 +368,7 @@ def _flat(like: Tensor, storage: Any) -> Tensor:
 
 def _recast(line: Geometry, dtype: torch.dtype) -> Geometry | None:
     """Return a line of memory as elements of another dtype, None where it does not come out even."""
-    count, rest = divmod(line.count * line.dtype.itemsize, dtype.itemsize)
+    count, rest = divmod(line.elements * line.dtype.itemsize, dtype.itemsize)
     return None if rest else line._replace(size=(count,), dtype=dtype)
 
 

@@ -154,12 +154,17 @@ class _Upper(UpperMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, modes = kwargs or {}, self.modes
-        if modes._off or in_transform() or not isinstance(func, torch._ops.OpOverload) or (not modes.whole and _differentiated(args)):
+        if (
+            modes._off
+            or in_transform()
+            or not isinstance(func, torch._ops.OpOverload)
+            or (not modes.whole and _differentiated(args))
+        ):
             return func(*args, **kwargs)
         if func is aten.batch_norm.default:
             with modes.inside():
                 return _batch_norm(*args)
-        if not kept_whole(func) and functional(func) is None or func in _OPENED:
+        if (not kept_whole(func) and functional(func) is None) or func in _OPENED:
             with modes.inside():
                 return func.decompose(*args, **kwargs)
         if func is aten.select.int and is_symbolic(args[2]):

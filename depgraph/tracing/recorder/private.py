@@ -18,11 +18,20 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 __all__ = [
-    "LowerMode", "StorageWeakRef", "UpperMode", "autocasting", "in_transform", "is_differentiating", "natively", "python_dispatcher",
-    "transform_depth", "unrecorded",
-]  # fmt: skip
-
-transform_depth = get_dynamic_layer_stack_depth
+    "LowerMode",
+    "StorageWeakRef",
+    "UpperMode",
+    "autocasting",
+    "dense_kernel",
+    "in_transform",
+    "is_differentiating",
+    "levels_kept",
+    "natively",
+    "plain_constructors",
+    "python_dispatcher",
+    "subclasses",
+    "unrecorded",
+]
 
 
 class LowerMode(TorchDispatchMode):
@@ -48,7 +57,7 @@ class UpperMode(SchemaCheckMode):
         return False
 
     def __init__(self) -> None:
-        TorchDispatchMode.__init__(self, DispatchKey.PreDispatch)  # type: ignore[no-untyped-call]
+        TorchDispatchMode.__init__(self, DispatchKey.PreDispatch)
 
 
 def in_transform() -> bool:
@@ -116,10 +125,11 @@ def plain_constructors() -> Iterator[None]:
         with unrecorded(), natively():
             return torch._C.TensorBase.__new__(kind, *args, **kwargs)
 
-    kinds = [kind for kind in subclasses(torch.Tensor) if kind.__new__ is torch._C.TensorBase.__new__]
+    inherited: Any = torch._C.TensorBase.__new__
+    kinds = [kind for kind in subclasses(torch.Tensor) if kind.__new__ is inherited]
     try:
         for kind in kinds:
-            kind.__new__ = staticmethod(new)  # type: ignore[assignment]
+            kind.__new__ = staticmethod(new)
         yield
     finally:
         for kind in kinds:
@@ -127,7 +137,7 @@ def plain_constructors() -> Iterator[None]:
                 del kind.__new__
 
 
-def subclasses(kind: type) -> Iterator[type]:
+def subclasses(kind: Any) -> Iterator[Any]:
     """Yield the classes that are made of one, some perhaps twice."""
     for sub in kind.__subclasses__():
         yield sub

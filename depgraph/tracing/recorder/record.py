@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
-import torch
 from torch import Tensor, fx, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from depgraph.tracing.program import Leaf
+from depgraph.tracing.program import Kind, Leaf
 from depgraph.tracing.recorder.fakes import Fakes
 from depgraph.tracing.recorder.geometry import Geometry, memory_of
 from depgraph.tracing.recorder.modes import Modes
 from depgraph.tracing.recorder.recorder import Escape, Recorder, Shift
 from depgraph.tracing.restoring import Kept
 from depgraph.tracing.state import State
-from depgraph.tracing.wrapper import Call
+from depgraph.tracing.wrapper import Call, Move
 
 
 @dataclass(eq=False)
@@ -54,7 +53,7 @@ class Recording:
     graph: fx.Graph
     module: nn.Module
     differentiated: bool
-    declared: dict[fx.Node, tuple[str, str]]
+    declared: dict[fx.Node, tuple[Kind, str]]
     constants: dict[str, Tensor]
     literals: set[str]
     escapes: list[Escape]
@@ -62,6 +61,23 @@ class Recording:
     updates: dict[str, fx.Node]
     written: set[str]
     overwritten: set[str]
+
+    def hold(self) -> None:
+        """Let the graph return all that is wanted of it, so that none of it gets lost when it is changed."""
+        reads = [escape.read for escape in self.escapes]
+        self.graph.output_node().args = ((self.outputs, list(self.updates.values()), reads),)
+
+    def held(self) -> tuple[list[fx.Node], dict[str, fx.Node], list[fx.Node]]:
+        """Return the outputs, the updates, and what each escape was made of, as they are now."""
+        returned: Any = self.graph.output_node().args[0]
+        outputs, updates, reads = map(list, returned)
+        return outputs, dict(zip(self.updates, updates, strict=True)), reads
+
+    def add(self, escape: Escape) -> None:
+        """Add an escape to a graph that holds what is wanted of it."""
+        outputs, updates, reads = self.held()
+        self.escapes.append(escape)
+        self.graph.output_node().args = ((outputs, list(updates.values()), [*reads, escape.read]),)
 
     def strangers(self, known: Collection[int]) -> list[fx.Node]:
         """Return the tensors that no recorded operation made, and that were not there before.
@@ -80,7 +96,7 @@ class Recording:
 
 def record(
     model: nn.Module, call: Call, inputs: Sequence[Leaf], state: State, kept: Kept,
-    move: Callable[[Sequence[Tensor]], Sequence[Tensor]] = tuple, shift: Shift | None = None,
+    move: Move = tuple, shift: Shift | None = None,
     numbers: bool = True, whole: bool = True, fake: bool = False,
 ) -> Recording:  # fmt: skip
     """Run a model once on its example inputs and return what it did.
@@ -102,10 +118,10 @@ def record(
         Whether the model runs without data.
     """
     recorder = Recorder(kept.before_write, shift=shift)
-    declared: dict[fx.Node, tuple[str, str]] = {}
+    declared: dict[fx.Node, tuple[Kind, str]] = {}
     names = [name for name in state.values if name not in state.tied]
     for name in names:
-        kind = "parameter" if name in state.parameters else "buffer"
+        kind: Kind = "parameter" if name in state.parameters else "buffer"
         node = recorder.placeholder(name, state.values[name])
         recorder.memories.given(state.values[name], node)
         declared[node] = kind, name
@@ -128,25 +144,34 @@ def record(
     after = State.of(model).values
     updates: dict[str, fx.Node] = {}
     for name in names:
-        now, memory = after.get(name), versions[name]
-        assert memory is not None
-        if now is None:
+        now, held, form = after.get(name), versions[name], Geometry.of(state.values[name])
+        if now is None or held is None:
             continue
-        if recorder.memories.find(now) is not memory or memory.version or Geometry.of(now) != Geometry.of(state.values[name]):
+        if recorder.memories.find(now) is not held or held.version or Geometry.of(now) != form:
             node = recorder.read(now)
-            if declared.get(node, ("", ""))[1] != name:
+            if declared.get(node, (kind, ""))[1] != name:
                 updates[name] = node
+    overwritten = {leaf.name for leaf, memory in zip(inputs, memories, strict=True) if memory.version}
     recorder.graph.output(())
     root = nn.Module()
     for target, tensor in recorder.constants.items():
         root.register_buffer(target, tensor.detach() if tensor.requires_grad else tensor, persistent=False)
     for target, body in recorder.bodies.items():
         root.add_module(target, body)
+    recorder.graph.owning_module = root  # type: ignore[assignment]
     return Recording(
-        recorder.graph, root, modes.differentiated, declared, recorder.constants, recorder.literals, recorder.escapes, outputs, updates,
-        recorder.memories.written_constants(),
-        {leaf.name for leaf, memory in zip(inputs, memories, strict=True) if memory.version},
-    )  # fmt: skip
+        graph=recorder.graph,
+        module=root,
+        differentiated=modes.differentiated,
+        declared=declared,
+        constants=recorder.constants,
+        literals=recorder.literals,
+        escapes=recorder.escapes,
+        outputs=outputs,
+        updates=updates,
+        written=recorder.memories.written_constants(),
+        overwritten=overwritten,
+    )
 
 
 @contextmanager

@@ -104,7 +104,7 @@ class Recorder:
         self.escapes: list[Escape] = []
         self.lifted: list[fx.Node] = []
         self.lifted_here: list[fx.Node] = []
-        self.module = parent.module if parent is not None else ""
+        self.module: str = parent.module if parent is not None else ""
         self._forms: dict[Any, Tensor] = {}
 
     # -- nodes
@@ -113,6 +113,9 @@ class Recorder:
         """Return a tensor without data that is laid out like another one; anything else as it is."""
         if not isinstance(value, Tensor):
             return value
+        if value.layout is not torch.strided and not value.is_quantized:
+            with unrecorded():
+                return torch.empty(value.shape, dtype=value.dtype, layout=value.layout, device="meta")
         return self._form(Geometry.of(value))
 
     def _form(self, geometry: Geometry) -> Tensor:
@@ -257,7 +260,7 @@ class Recorder:
                 continue
             if node is None:
                 value = self.form(result) if single else type(result)(map(self.form, outputs))
-                node = self.call(op, *nodes, value)
+                node = self.call(op, nodes[0], nodes[1], value)
             own = node if single else self.call(operator.getitem, (node, number), {}, self.form(output))
             if key in made:
                 made[key].regions.append((Geometry.of(output), own))
@@ -295,7 +298,7 @@ class Recorder:
         result = perform(*args, **kwargs)
         if self.memories.find(tensor) is not memory or Geometry.of(tensor) == before:
             return result
-        if (more := Geometry.of(tensor).count - before.count) > 0 and before.order() is not None:
+        if (more := Geometry.of(tensor).elements - before.elements) > 0 and before.order() is not None:
             line = self.call(aten.reshape.default, (held, [-1]), {}, self._line(before, 0))
             line = self.call(aten.constant_pad_nd.default, (line, [0, more]), {}, self._line(before, more))
             node = self.call(aten.reshape.default, (line, list(tensor.shape)), {}, self.form(tensor))
@@ -308,7 +311,7 @@ class Recorder:
 
     def _line(self, geometry: Geometry, more: int) -> Tensor:
         """Return the form of the elements of a tensor along one axis, and of some more."""
-        return self._form(geometry._replace(size=(geometry.count + more,), stride=(1,)))
+        return self._form(geometry._replace(size=(geometry.elements + more,), stride=(1,)))
 
     def _write(self, op: Any, nodes: Any, changed: list[Written], before: list[Geometry], result: Any) -> None:
         """Write down an operation that writes, as one that returns what it writes."""
@@ -352,10 +355,9 @@ class Recorder:
         """Return the form of what an operator returns before it is put into a tensor, which may have another dtype."""
         forms = [node.meta["val"].dtype for node in _nodes_in(args, kwargs) if isinstance(node.meta["val"], Tensor)]
         numbers = any(isinstance(arg, (float, complex)) for arg in (*args, *kwargs.values()))
-        if all(dtype == out.dtype for dtype in forms) and (forms or kwargs.get("dtype") == out.dtype):
-            if out.is_floating_point() or not numbers:
-                found: Tensor = self.form(out)
-                return found
+        alike = all(dtype == out.dtype for dtype in forms) and bool(forms or kwargs.get("dtype") == out.dtype)
+        if alike and (out.is_floating_point() or not numbers):
+            return self._form(Geometry.of(out))
         given = fx.map_arg((args, kwargs), lambda node: node.meta["val"])
         with unrecorded():
             try:

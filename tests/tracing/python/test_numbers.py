@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from depgraph.tracing.python.encoding import json_takes_numbers
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils import _pytree as pytree
 
-from depgraph.tracing.python.encoding import json_takes_numbers
 from depgraph.tracing.python.numbers import Number, is_symbolic, node_of, nodes, plain, value_of
 from tests.tracing.python.book import Book, rows, same
 
