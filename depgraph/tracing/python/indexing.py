@@ -12,14 +12,18 @@ import torch
 from depgraph.tracing.python.operators import number_of
 
 
-def getitem(tensor: torch.Tensor, index: Any) -> torch.Tensor:
-    """Return ``tensor[index]``, with symbolic integers kept symbolic among integers, slices, ``None`` and ``...``.
+def is_anywhere(index: Any) -> bool:
+    """Tell whether an index has symbolic integers that can stay so: among integers, slices, ``None`` and ``...``.
 
     Where there are tensors, lists or bools in the index, its symbolic integers are settled, as PyTorch does.
     """
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(map(_is_place, parts)) and all(map(_is_basic, parts))
+
+
+def getitem(tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    """Return ``tensor[index]`` for an index that `is_anywhere`, whose symbolic integers stay symbolic."""
     parts = list(index) if isinstance(index, tuple) else [index]
-    if not any(map(_is_place, parts)) or not all(map(_is_basic, parts)):
-        return tensor[index]
     gap = next((place for place, part in enumerate(parts) if part is Ellipsis), len(parts))
     result = tensor[tuple(slice(None) if _is_place(part) else part for part in parts)]
     # Axes after the gap are counted from the end. A selected axis goes away: the count stays where it is.

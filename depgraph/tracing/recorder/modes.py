@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from depgraph.tracing.python.built import BUILDERS, built, written_data
-from depgraph.tracing.python.indexing import getitem
+from depgraph.tracing.python.indexing import getitem, is_anywhere
 from depgraph.tracing.python.numbers import is_symbolic, plain
 from depgraph.tracing.python.ways_out import MEMORY, SHOWN, WAYS_OUT
 from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
@@ -252,7 +252,7 @@ class _Functions(TorchFunctionMode):
                 return func(*args, **kwargs)
         if not _hashable(func):
             return func(*args, **kwargs)
-        if func is Tensor.__getitem__ and modes.numbers:
+        if func is Tensor.__getitem__ and modes.numbers and is_anywhere(args[1]):
             with modes.calling():
                 return getitem(*args)
         if func in BUILDERS and (data := written_data(func, args, kwargs)) is not None:

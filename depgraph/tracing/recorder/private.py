@@ -37,8 +37,8 @@ __all__ = [
 class LowerMode(TorchDispatchMode):
     """A dispatch mode below autograd, whose Python runs as it is.
 
-    Of other modes PyTorch hides it from TorchDynamo, which it imports for that: importing it takes longer than recording
-    most models, and hiding longer than most operations.
+    PyTorch hides that of other modes from TorchDynamo, which it imports to do so; that takes longer than recording most
+    models does.
     """
 
     @classmethod
