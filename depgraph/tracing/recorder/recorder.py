@@ -413,8 +413,17 @@ class Recorder:
 
     def settle(self, number: Number, kind: Literal["condition", "number"]) -> Any:
         """Note that a symbolic number ends as a plain one."""
-        reads = [number.node] if number.node is not None else []
+        reads = [self._tensor(number.node, number.value)] if number.node is not None else []
         return self.left(kind, "item", number.value, reads)
+
+    def _tensor(self, node: fx.Node, value: Any) -> fx.Node:
+        """Return a tensor that holds a number of the graph: the one that it was read off, else a new one."""
+        if node.target is aten.item.default:
+            (tensor,) = node.args
+            assert isinstance(tensor, fx.Node)
+            return tensor
+        dtype = torch.float64 if isinstance(value, float) else torch.tensor(value).dtype
+        return self.call(aten.scalar_tensor.default, (node,), {"dtype": dtype}, self._form(Geometry(0, (), (), dtype)))
 
     def seen(self, tensor: Tensor) -> fx.Node | None:
         """Return the node of a tensor whose values leave; inside of a transform there is none."""
