@@ -5,7 +5,7 @@ import time
 
 import torch
 
-from benchmarks import comparison, lstm, models, startup, table
+from benchmarks import comparison, lstm, models, recording, startup, table
 from benchmarks.graphs import CASES
 
 
@@ -14,6 +14,11 @@ def main() -> None:
     torch.set_num_threads(1)
     wanted = tuple(sys.argv[1:])
     begin = time.perf_counter()
+    recordings = []
+    for recorded in () if wanted else recording.recordings():
+        against = recorded.reason or f"{table.seconds(recorded.exported)}, {recorded.ratio:.2f}"
+        print(f"Recording {recorded.model}: {table.seconds(recorded.ours)} / {against}", flush=True)
+        recordings.append(recorded)
     figures = []
     for figure in () if wanted else models.figures():
         print(f"{figure.what} / {figure.against}: {table.seconds(figure.seconds)}, {figure.ratio:.2f}", flush=True)
@@ -26,8 +31,8 @@ def main() -> None:
         rows[measure].append(row)
     if wanted:
         return
-    others = [*lstm.ratios(), startup.ratio()]
-    table.PAGE.write_text(table.page(rows, figures, others))
+    others = [*lstm.ratios(), *startup.ratios()]
+    table.PAGE.write_text(table.page(rows, recordings, figures, others))
     print(f"Wrote {table.PAGE} after {(time.perf_counter() - begin) / 60:.1f} minutes")
 
 

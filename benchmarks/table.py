@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks.comparison import Row
 from benchmarks.models import Figure
 from benchmarks.peers import PEERS
+from benchmarks.recording import Recordings
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
@@ -41,14 +42,25 @@ _MODELS = """## Models at real sizes
 Memory is what is needed on top of what exporting the model took.
 
 """
+_RECORDING = """## Recording a model
+
+depgraph runs the model once and writes down what it does; `torch.export.export(model, args, strict=False)` does the
+same for other purposes. Each row is measured in a process of its own, the fastest call after the first of each. The
+last two columns are what a plain run takes, and what unrolling takes that makes a graph of the recording.
+
+"""
 
 
-def page(rows: dict[str, list[Row]], figures: list[Figure], others: list[tuple[str, str, float]]) -> str:
+def page(
+    rows: dict[str, list[Row]], recordings: list[Recordings], figures: list[Figure],
+    others: list[tuple[str, str, float]],
+) -> str:  # fmt: skip
     """Return the whole page."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "numpy", *_packages()))
     parts = [_HEAD.format(python=platform.python_version(), cores=os.cpu_count(), versions=versions)]
     for title, measure in ((_LONGEST, "longest"), (_DISTANCES, "distances")):
         parts += [title, _comparison(rows[measure]), "\n"]
+    parts += [_RECORDING, _recordings(recordings), "\n"]
     parts += [_MODELS, _figures(figures), "\n## Other\n\n"]
     table = [("what", "against", "ratio"), *((what, against, f"{ratio:.2f}") for what, against, ratio in others)]
     parts.append(_table(table))
@@ -76,6 +88,17 @@ def _figures(figures: list[Figure]) -> str:
     for figure in figures:
         times = (seconds(figure.seconds), figure.against, seconds(figure.peer), f"**{figure.ratio:.2f}**")
         table.append((figure.what, *times, f"{figure.memory:.2f} GB", figure.remark))
+    return _table(table)
+
+
+def _recordings(recordings: list[Recordings]) -> str:
+    table = [("model", "operations / nodes", "recording", "torch.export", "ratio", "plain run", "unrolling")]
+    for row in recordings:
+        times = (
+            seconds(row.ours),
+            *(("–", row.reason) if row.reason else (seconds(row.exported), f"**{row.ratio:.2f}**")),
+        )
+        table.append((row.model, row.size, *times, seconds(row.forward), seconds(row.unrolled)))
     return _table(table)
 
 

@@ -18,7 +18,7 @@ from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
 from depgraph.tracing.recorder.functional import functional, kept_whole
 from depgraph.tracing.recorder.higher_order import recorded
 from depgraph.tracing.recorder.private import (
-    TorchDispatchMode,
+    LowerMode,
     UpperMode,
     autocasting,
     in_transform,
@@ -212,7 +212,7 @@ def _differentiated(args: Any) -> bool:
     )
 
 
-class _Lower(TorchDispatchMode):
+class _Lower(LowerMode):
     """Sees what runs inside of the transforms of `torch.func`, and what is differentiated."""
 
     supports_higher_order_operators = True

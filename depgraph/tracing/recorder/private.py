@@ -18,8 +18,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _pop_mode_temporarily
 
 __all__ = [
+    "LowerMode",
     "StorageWeakRef",
-    "TorchDispatchMode",
     "UpperMode",
     "autocasting",
     "dense_kernel",
@@ -29,9 +29,22 @@ __all__ = [
     "natively",
     "plain_constructors",
     "python_dispatcher",
+    "subclasses",
     "unrecorded",
     "without_upper",
 ]
+
+
+class LowerMode(TorchDispatchMode):
+    """A dispatch mode below autograd, whose Python runs as it is.
+
+    PyTorch hides that of other modes from TorchDynamo, which it imports to do so; that takes longer than recording most
+    models does.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
 
 class UpperMode(SchemaCheckMode):
@@ -39,6 +52,10 @@ class UpperMode(SchemaCheckMode):
 
     PyTorch lets three kinds of modes in there; of them, this is the one that may be alone.
     """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
     def __init__(self) -> None:
         TorchDispatchMode.__init__(self, DispatchKey.PreDispatch)
@@ -116,7 +133,7 @@ def plain_constructors() -> Iterator[None]:
             return torch._C.TensorBase.__new__(kind, *args, **kwargs)
 
     inherited: Any = torch._C.TensorBase.__new__
-    kinds = [kind for kind in _subclasses(torch.Tensor) if kind.__new__ is inherited]
+    kinds = [kind for kind in subclasses(torch.Tensor) if kind.__new__ is inherited]
     try:
         for kind in kinds:
             kind.__new__ = staticmethod(new)
@@ -127,7 +144,8 @@ def plain_constructors() -> Iterator[None]:
                 del kind.__new__
 
 
-def _subclasses(kind: Any) -> Iterator[Any]:
+def subclasses(kind: Any) -> Iterator[Any]:
+    """Yield the classes that are made of one, some perhaps twice."""
     for sub in kind.__subclasses__():
         yield sub
-        yield from _subclasses(sub)
+        yield from subclasses(sub)

@@ -390,9 +390,7 @@ class Recorder:
         self._nodes(deciding, reads)
         self.left("size", op._opname, shapes[0] if len(shapes) == 1 else shapes, [self.read(t) for t in reads])
 
-    def left(
-        self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node], *, movable: bool = False
-    ) -> Any:
+    def left(self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node], *, movable: bool = False) -> Any:
         """Note a value that leaves the graph, and return it, changed perhaps: a number, an array, or what is movable.
 
         One that is only checked is passed over: the model then goes on as it does, or not at all.
@@ -429,10 +427,17 @@ class Recorder:
         """Note that a symbolic number ends as a plain one."""
         if number.node is None:
             return number.value
-        dtype = _DTYPES[type(number.value)]
-        form = self._form(Geometry(0, (), (), dtype))
-        tensor = self.call(aten.scalar_tensor.default, (number.node,), {"dtype": dtype}, form)
-        return self.left(kind, "item", number.value, [tensor], movable=True)  # max() is decided by a condition
+        read = self._tensor(number.node, number.value)
+        return self.left(kind, "item", number.value, [read], movable=True)  # max() is decided by a condition
+
+    def _tensor(self, node: fx.Node, value: Any) -> fx.Node:
+        """Return a tensor that holds a number of the graph: the one that it was read off, else a new one."""
+        if node.target is aten.item.default:
+            (tensor,) = node.args
+            assert isinstance(tensor, fx.Node)
+            return tensor
+        dtype = torch.float64 if isinstance(value, float) else torch.tensor(value).dtype
+        return self.call(aten.scalar_tensor.default, (node,), {"dtype": dtype}, self._form(Geometry(0, (), (), dtype)))
 
     def seen(self, tensor: Tensor) -> fx.Node | None:
         """Return the node of a tensor whose values leave; inside of a transform there is none."""
@@ -453,7 +458,6 @@ class Recorder:
 
 #: Types of arguments that are any number.
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
-_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
 
 
 def _has_symbolic_sizes(args: Any) -> bool:
