@@ -64,6 +64,8 @@ def with_numbers(call: Invocation, numbers: list[Value]) -> Any:
     # values, the number itself goes.
     first = call.meta[0] if isinstance(call.meta, (tuple, list)) else call.meta
     stand_ins = (1.5, 2.5) if first.is_floating_point() or first.is_complex() else (1, 2)
+    if first.dtype == torch.bool:
+        stand_ins = (False, True)
     taken = {id(number) for number in numbers}
     builder = call.interpreter.builder
     mark, fresh = builder.mark(), builder.count + FIRST

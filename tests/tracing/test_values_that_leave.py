@@ -183,8 +183,8 @@ def test_more_sizes_that_depend_on_values(faithful):
     line = "return torch.repeat_interleave(x[1], n, dim=0), torch.unique(n), F.one_…"
     size = f'"{line}" returns as much as input n says; {{}} for the example inputs, only that size is analysed'
     assert said(program) == [
-        '"split = torch.split(x[0], n.tolist())" takes input n out of PyTorch; what Python decides with it is as for '
-        "the example inputs",
+        '"split = torch.split(x[0], n.tolist())" makes a number of input n; 2, 0 and 1 for the example inputs, '
+        "what Python makes of it is as there",
         *map(size.format, ["(3, 4)", "[(3,), (0,), (0,)]", "(3, 3)"]),
     ]
 

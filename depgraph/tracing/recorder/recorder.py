@@ -436,7 +436,7 @@ class Recorder:
             (tensor,) = node.args
             assert isinstance(tensor, fx.Node)
             return tensor
-        dtype = torch.float64 if isinstance(value, float) else torch.tensor(value).dtype
+        dtype = _DTYPES[type(value)]
         return self.call(aten.scalar_tensor.default, (node,), {"dtype": dtype}, self._form(Geometry(0, (), (), dtype)))
 
     def seen(self, tensor: Tensor) -> fx.Node | None:
@@ -463,6 +463,8 @@ NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
 def _has_symbolic_sizes(args: Any) -> bool:
     return any(is_symbolic(item) for arg in args if isinstance(arg, (list, tuple)) for item in arg)
 
+
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
 
 #: Which argument decides how large the result is; of other operators all do.
 _DECIDING = {

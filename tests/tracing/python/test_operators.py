@@ -31,7 +31,12 @@ class Watch(SchemaCheckMode):
 
 def dispatch(source: str) -> tuple[list[str], list[tuple[str, Any]], Any, Any]:
     def call(m: Any, n: Any, b: Any) -> Any:
-        names = {"torch": torch, "F": torch.nn.functional, "getitem": getitem, "without_conditions": without_conditions}
+        names = {
+            "torch": torch,
+            "F": torch.nn.functional,
+            "getitem": lambda tensor, index: getitem(tensor, index, torch.Tensor.select),
+            "without_conditions": without_conditions,
+        }
         return eval(source, names | {"x": torch.tensor([1.5, 2.5, -3.0]), "y": torch.eye(4), "m": m, "n": n, "b": b})
 
     book = Book()
