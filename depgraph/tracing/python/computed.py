@@ -95,6 +95,7 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
     given = recording.inputs
     perhaps = [node for node in recording.graph.find_nodes(op="get_attr") if node.target in recording.computed]
     places = {*found, *unwatched, *((order[node], None) for node in (*strange, *perhaps))}
+    replaced: dict[fx.Node, fx.Node] = {}
     for k, at in sorted(places, key=str):
         reads = [e for e in sorted(found.get((k, at), ())) if order[escapes[e].read] < k]
         if not reads and (k, at) not in unwatched:  # nothing shows: then all that left before, in full
@@ -112,8 +113,12 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
             _lead_tensor(recording, nodes[k], sources)
             continue
         value: Any = nodes[k].kwargs[at] if isinstance(at, str) else nodes[k].args[at]
-        if nodes[k].target in _INDICES:
-            _lead_index(nodes[k], sources)
+        if nodes[k].target in _INDICES:  # both ends of a slice at once
+            if nodes[k] not in replaced:
+                ends = {e for place, by in found.items() if place[0] == k for e in by}
+                replaced[nodes[k]] = _lead_index(nodes[k], [escapes[e].read for e in sorted(ends)] or sources)
+                for escape in escapes:
+                    escape.read = replaced.get(escape.read, escape.read)
             continue
         exact = [e for e in reads if not _differ(escapes[e].value, value)] or reads
         same = len(exact) == 1 and not _differ(escapes[exact[0]].value, value)
@@ -209,8 +214,8 @@ def _order(graph: fx.Graph) -> dict[fx.Node, int]:
     return {node: k for k, node in enumerate(graph.nodes)}
 
 
-def _lead_index(node: fx.Node, sources: Sequence[fx.Node]) -> None:
-    """Make a selection or a slice at a place that Python computed one at any place."""
+def _lead_index(node: fx.Node, sources: Sequence[fx.Node]) -> fx.Node:
+    """Make a selection or a slice at a place that Python computed one at any place; return what takes its place."""
     graph, value = node.graph, node.meta["val"]
     given: Any = node.args
     whole, axis, start, *_ = given
@@ -234,6 +239,7 @@ def _lead_index(node: fx.Node, sources: Sequence[fx.Node]) -> None:
         picked = add(aten.reshape.default, (picked, list(value.shape)), value)
     node.replace_all_uses_with(picked)
     graph.erase_node(node)
+    return picked
 
 
 def _lead_number(node: fx.Node, at: int | str, value: Any, sources: Sequence[fx.Node], *, same: bool) -> None:
