@@ -37,6 +37,7 @@ class Request:
     inputs: tuple[InputSpec, ...]
     n: int | None
     train: bool
+    fake: bool = False
 
 
 def tracked_axes(text: str) -> tuple[str | int, tuple[int, ...]]:
@@ -105,6 +106,11 @@ _SHARED = (
     ),
     click.option("--n", type=click.IntRange(min=1), help="Call the file's `example_inputs` with this size."),
     click.option("--train", is_flag=True, help="Analyse the model in train mode (default: eval mode)."),
+    click.option(
+        "--fake",
+        is_flag=True,
+        help="Trace without computing: for models and inputs too large to be run. Small tensors keep their values.",
+    ),
     click.option("--traceback", is_flag=True, help="On an error, show where it came from."),
 )
 
@@ -140,12 +146,13 @@ def model_command(function: Callable[..., None]) -> Callable[..., None]:
         inputs: tuple[InputSpec, ...],
         n: int | None,
         train: bool,
+        fake: bool,
         traceback: bool,
         **rest: Any,
     ) -> None:
         _refuse_repeats("--positions", [str(name) for name, _ in positions])
         _refuse_repeats("--input", [spec.name for spec in inputs])
-        request = Request(model, dict(positions) or None, known, inputs, n, train)
+        request = Request(model, dict(positions) or None, known, inputs, n, train, fake)
         reported(function, traceback)(request, **rest)
 
     update_wrapper(callback, function)

@@ -48,6 +48,7 @@ def traced(request: Request, step: Step) -> tuple[Loaded | Saved, DependencyGrap
                 loaded.kwargs,
                 positions=loaded.positions,
                 known=request.known or None,
+                fake=request.fake,
             )
         except depgraph.PositionError:
             raise
@@ -79,7 +80,7 @@ def traced_model(request: Request, step: Step) -> tuple[Loaded, DependencyGraph]
 
 @contextlib.contextmanager
 def _seldom_collected() -> Iterator[None]:
-    """Look for garbage less often: nearly all that importing and exporting make stays, and looking takes an eighth."""
+    """Look for garbage less often: nearly all that importing and tracing make stays, and looking takes an eighth."""
     before = gc.get_threshold()
     gc.set_threshold(500_000, 100, 100)
     try:

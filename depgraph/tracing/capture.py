@@ -40,6 +40,8 @@ def capture(
     model: nn.Module | ExportedProgram,
     args: tuple[Any, ...] | Tensor = (),
     kwargs: dict[str, Any] | None = None,
+    *,
+    fake: bool = False,
 ) -> Program:
     """Return the functional graph of a model for example arguments, with names.
 
@@ -50,6 +52,8 @@ def capture(
     args, kwargs
         Example arguments, as the model would be called; a tensor stands for one argument. An exported program has its
         own, where none are given.
+    fake : bool
+        Whether the model runs without data. It does anyway where it, or an input, has none.
 
     Raises
     ------
@@ -71,7 +75,7 @@ def capture(
         opened, mode = loaded.opened(model), loaded.mode_of(model)
         inputs = input_leaves(loaded.inputs_of(model, args, kwargs))
         with _LOCK, tracing_settings(), kept(opened) as keeping:
-            subject = _Subject(opened, Call(args, kwargs), inputs, loaded.state_of(opened), keeping.tensors)
+            subject = _Subject(opened, Call(args, kwargs), inputs, loaded.state_of(opened), keeping.tensors, fake)
             return subject.program(mode)
     if not isinstance(model, nn.Module):
         raise TracingError(f"A model is a torch.nn.Module; got {type(model).__name__}.")
@@ -82,7 +86,7 @@ def capture(
         if lazy := _is_lazy(model):
             _initialise(model, call, inputs, keeping)
         state = State.of(model)
-        subject = _Subject(model, call, inputs, state.detached() if lazy else state, keeping.tensors)
+        subject = _Subject(model, call, inputs, state.detached() if lazy else state, keeping.tensors, fake)
         return subject.program("train" if model.training else "eval")
 
 

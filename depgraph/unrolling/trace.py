@@ -31,13 +31,15 @@ def trace(
     *,
     positions: Mapping[Any, Any] | None = None,
     known: Iterable[Any] | None = None,
+    fake: bool = False,
 ) -> DependencyGraph:
     """Return the dependency graph of a model: which input positions reach which output positions, and through what.
 
     Parameters
     ----------
     model : torch.nn.Module or torch.export.ExportedProgram
-        Analysed on a copy, in the mode it is in (``model.eval()`` or ``model.train()``), on any device.
+        Run once, in the mode it is in (``model.eval()`` or ``model.train()``), on any device, and put back to what it
+        was: parameters, buffers, attributes, containers, closures, generators. Two threads may trace at once.
     args : tuple
         Example arguments of forward. Their shapes matter; of their values, only those of known inputs do, and of inputs
         that decide which way the code goes.
@@ -51,6 +53,9 @@ def trace(
         input is named, and by where the result differs for an output that is not named.
     known : iterable, optional
         Inputs to be held at their example values, such as a mask. Boolean inputs that are not tracked are held anyway.
+    fake : bool
+        Whether to trace without computing, as is done anyway for what is on the meta device or does not fit into
+        memory. Only small tensors that are made of constants, buffers and example inputs have values then.
 
     Returns
     -------
@@ -73,7 +78,7 @@ def trace(
     """
     known = list(known) if isinstance(known, Iterator) else known
     check(positions, known)
-    program = capture(model, args, kwargs)
+    program = capture(model, args, kwargs, fake=fake)
     return unroll(program, plan(program, positions, known))
 
 
