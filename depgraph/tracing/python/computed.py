@@ -91,7 +91,10 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
         if any(complete for _, complete in tries):
             for k in changed:
                 escapes[k].followed = escapes[k].kind != "condition"
-    unwatched, complete = _differences(recording, run, (), _SHIFTS[0])
+    unwatched: list[Place] = []
+    complete = True
+    if strange or any(escapes[k].kind == "array" for k in left):  # there may be ways that nobody watches
+        unwatched, complete = _differences(recording, run, (), _SHIFTS[0])
     given = recording.inputs
     perhaps = [node for node in recording.graph.find_nodes(op="get_attr") if node.target in recording.computed]
     places = {*found, *unwatched, *((order[node], None) for node in (*strange, *perhaps))}
