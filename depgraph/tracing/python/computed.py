@@ -19,8 +19,8 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from depgraph.tracing.python.escapes import Escape
 from depgraph.tracing.python.opaque import ITEM, PYTHON
-from depgraph.tracing.recorder.recorder import Escape
 
 if TYPE_CHECKING:
     from depgraph.tracing.recorder.record import Recording

@@ -6,7 +6,7 @@ import linecache
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx, nn
@@ -15,9 +15,7 @@ from depgraph.errors import TracingError
 from depgraph.tracing.names import signature_of
 from depgraph.tracing.origin import Line, line_of_error, module_of_error
 from depgraph.tracing.program import Leaf, Source
-
-if TYPE_CHECKING:
-    from depgraph.tracing.recorder.recorder import Escape
+from depgraph.tracing.python.escapes import Escape
 
 _TEXTS: dict[str, str] = {
     "condition": "{code} depends on {origin}; {value} for the example inputs, only that branch is analysed",

@@ -12,10 +12,11 @@ from torch import Tensor, fx, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from depgraph.tracing.program import Kind, Leaf
+from depgraph.tracing.python.escapes import Escape
 from depgraph.tracing.recorder.fakes import Fakes
 from depgraph.tracing.recorder.geometry import Geometry, memory_of
 from depgraph.tracing.recorder.modes import Modes
-from depgraph.tracing.recorder.recorder import Escape, Recorder, Shift
+from depgraph.tracing.recorder.recorder import Recorder, Shift
 from depgraph.tracing.restoring import Kept
 from depgraph.tracing.state import State
 from depgraph.tracing.wrapper import Call, Move

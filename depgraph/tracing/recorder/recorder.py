@@ -5,15 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, fx
 
 from depgraph.errors import TracingError
-from depgraph.tracing.origin import Line, current_line, current_module
+from depgraph.tracing.origin import current_line, current_module
 from depgraph.tracing.python.checks import is_check, is_literal
+from depgraph.tracing.python.escapes import Escape
 from depgraph.tracing.python.numbers import Number, is_symbolic, node_of, plain, settled, symbolic
 from depgraph.tracing.python.ways_out import SCALARS, Kind, has_sizes_from_values
 from depgraph.tracing.recorder.functional import Written, functional, in_place, written
@@ -32,36 +32,6 @@ Shift = Callable[[int, Any], Any]
 
 class SettleError(Exception):
     """Numbers cannot stay symbolic: something is written to a place that is one."""
-
-
-@dataclass(eq=False)
-class Escape:
-    """A value that left the graph.
-
-    Attributes
-    ----------
-    kind : {"condition", "number", "array", "size", "stranger"}
-    operation : str
-        What took it out: ``"item"``, ``"tolist"``.
-    value : object
-        What the example inputs made it, ``None`` where that was not seen.
-    line : Line or None
-        The line of the user's code.
-    read : torch.fx.Node
-        What it was made of.
-    followed : bool
-        Whether what Python computes from it is known to be followed.
-    movable : bool
-        Whether it may be changed on its way, to see what comes of it.
-    """
-
-    kind: str
-    operation: str
-    value: object
-    line: Line | None
-    read: fx.Node
-    followed: bool = False
-    movable: bool = False
 
 
 class Recorder:
