@@ -22,9 +22,9 @@ from depgraph.tracing.python.computed import lead_back, shifted
 from depgraph.tracing.python.findings import DREW, Findings, failure, no_values
 from depgraph.tracing.recorder.fakes import NoValuesError
 from depgraph.tracing.recorder.geometry import memory_of
+from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.private import levels_kept
 from depgraph.tracing.recorder.record import Recording, record
-from depgraph.tracing.recorder.recorder import Shift
 from depgraph.tracing.restoring import Kept, kept
 from depgraph.tracing.settings import SEED, quiet, start_random, tracing_settings
 from depgraph.tracing.state import State

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from depgraph.tracing.python.built import BUILDERS, built, written_data
 from depgraph.tracing.python.indexing import getitem, has_place
 from depgraph.tracing.python.numbers import is_symbolic, plain
-from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SHOWN, WAYS_OUT
+from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SCALARS, SHOWN, WAYS_OUT
 from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
 from depgraph.tracing.recorder.functional import functional, kept_whole
 from depgraph.tracing.recorder.higher_order import recorded
@@ -29,7 +29,7 @@ from depgraph.tracing.recorder.private import (
     unrecorded,
     without_upper,
 )
-from depgraph.tracing.recorder.recorder import Recorder, is_scalar
+from depgraph.tracing.recorder.recorder import Recorder
 
 aten = torch.ops.aten
 
@@ -108,7 +108,7 @@ class Modes:
 
     def record(self, op: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator and write it down."""
-        if is_scalar(op):
+        if op in SCALARS:
             return self.scalar(op, args, kwargs)
         return self.recorder.run(op, args, kwargs, lambda *a, **k: self.perform(op, a, k))
 

@@ -15,8 +15,9 @@ from depgraph.tracing.program import Kind, Leaf
 from depgraph.tracing.python.escapes import Escape
 from depgraph.tracing.recorder.fakes import Fakes
 from depgraph.tracing.recorder.geometry import Geometry, memory_of
+from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.modes import Modes
-from depgraph.tracing.recorder.recorder import Recorder, Shift
+from depgraph.tracing.recorder.recorder import Recorder
 from depgraph.tracing.restoring import Kept
 from depgraph.tracing.state import State
 from depgraph.tracing.wrapper import Call, Move

@@ -3,149 +3,60 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, fx
 
 from depgraph.errors import TracingError
-from depgraph.tracing.origin import current_line, current_module
-from depgraph.tracing.python.checks import is_check, is_literal
-from depgraph.tracing.python.escapes import Escape
-from depgraph.tracing.python.numbers import Number, is_symbolic, node_of, plain, settled, symbolic
-from depgraph.tracing.python.ways_out import SCALARS, Kind, has_sizes_from_values
+from depgraph.tracing.origin import current_line
+from depgraph.tracing.python.checks import is_literal
+from depgraph.tracing.python.numbers import is_symbolic, node_of, plain, settled
+from depgraph.tracing.python.ways_out import has_sizes_from_values
 from depgraph.tracing.recorder.functional import Written, functional, in_place, written
 from depgraph.tracing.recorder.geometry import Geometry, has_strides, memory_of, piece
-from depgraph.tracing.recorder.memory import Memories, Memory
-from depgraph.tracing.recorder.private import in_transform, unrecorded
+from depgraph.tracing.recorder.leaving import Leaving, Shift
+from depgraph.tracing.recorder.memory import Memory, View
+from depgraph.tracing.recorder.nodes import Nodes
+from depgraph.tracing.recorder.private import unrecorded
 
 aten = torch.ops.aten
 
 _LITERAL = aten.lift_fresh.default
 
 
-#: Changes the value of the escape with a number on its way.
-Shift = Callable[[int, Any], Any]
-
-
 class SettleError(Exception):
     """Numbers cannot stay symbolic: something is written to a place that is one."""
 
 
-class Recorder:
-    """A graph in the making.
+class Recorder(Leaving):
+    """A graph of operations that have run.
 
     Parameters
     ----------
     before_write : callable
         Told of a tensor whose memory is about to be written to.
-    parent : Recorder, optional
-        Of the body of a higher-order operator, what records that operator: tensors that the body closes over are its.
+    parent : Nodes, optional
+        Of the body of a higher-order operator, what records that operator.
     shift : callable, optional
         Changes the numbers and arrays that leave.
 
     Attributes
     ----------
-    graph : torch.fx.Graph
-    memories : Memories
-    constants : dict
-        Name of a ``get_attr`` node to its tensor.
     literals : set of str
-        Those of them that are made of Python's numbers, as in ``torch.tensor([1, 2])``.
+        The names of constants that are made of Python's numbers, as in ``torch.tensor([1, 2])``.
     computed : set of str
-        Those of the literals that may be made of numbers that left the graph before.
-    bodies : dict
-        Name of a ``get_attr`` node to the graph module it stands for.
-    escapes : list of Escape
-    lifted : list of torch.fx.Node
-        Nodes of the parent that the graph takes besides its arguments.
-    lifted_here : list of torch.fx.Node
-        The placeholders for them.
-    module : str
-        Dotted name of the module that is running.
+        Those of them that may be made of numbers that left the graph before.
     """
 
     def __init__(
-        self, before_write: Callable[[Tensor], None], parent: Recorder | None = None, shift: Shift | None = None
+        self, before_write: Callable[[Tensor], None], parent: Nodes | None = None, shift: Shift | None = None
     ) -> None:
-        self.before_write, self.parent, self.shift = before_write, parent, shift
-        self.graph = fx.Graph()
-        self.memories = Memories(self.view_of, self.constant)
-        self.constants: dict[str, Tensor] = {}
+        super().__init__(parent, shift)
+        self.before_write = before_write
         self.literals: set[str] = set()
         self.computed: set[str] = set()
-        self.bodies: dict[str, fx.GraphModule] = {}
-        self.escapes: list[Escape] = []
-        self.lifted: list[fx.Node] = []
-        self.lifted_here: list[fx.Node] = []
-        self.module: str = parent.module if parent is not None else ""
-        self._forms: dict[Any, Tensor] = {}
-
-    # -- nodes
-
-    def form(self, value: Any) -> Any:
-        """Return a tensor without data that is laid out like another one; anything else as it is."""
-        if not isinstance(value, Tensor):
-            return value
-        if value.layout is not torch.strided and not value.is_quantized:
-            with unrecorded():
-                return torch.empty(value.shape, dtype=value.dtype, layout=value.layout, device="meta")
-        return self._form(Geometry.of(value))
-
-    def _form(self, geometry: Geometry) -> Tensor:
-        key = geometry.size, geometry.stride, geometry.dtype
-        if key not in self._forms:
-            with unrecorded():
-                if len(geometry.stride) == len(geometry.size):
-                    form = torch.empty_strided(geometry.size, geometry.stride, dtype=geometry.dtype, device="meta")
-                else:
-                    form = torch.empty(geometry.size, dtype=geometry.dtype, device="meta")
-            self._forms[key] = form
-        return self._forms[key]
-
-    def call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> fx.Node:
-        """Add a call to the graph; its value has no data."""
-        return self._noted(self.graph.call_function(target, args, kwargs), value)
-
-    def view_of(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], geometry: Geometry) -> fx.Node:
-        """Add a call to the graph whose value is laid out in a given way."""
-        return self.call(target, args, kwargs, self._form(geometry))
-
-    def _noted(self, node: fx.Node, value: Any) -> fx.Node:
-        module = current_module()
-        node.meta = {"val": value, "module": self.module if module is None else module, "line": current_line()}
-        return node
-
-    def placeholder(self, name: str, tensor: Tensor) -> fx.Node:
-        """Add an argument to the graph."""
-        word = "".join(c if c.isalnum() else "_" for c in name)
-        node = self.graph.placeholder(word if word.isidentifier() else f"_{word}")
-        return self._noted(node, self.form(tensor))
-
-    def constant(self, tensor: Tensor) -> fx.Node:
-        """Add a tensor that was there before to the graph; in a body, as an argument more."""
-        if self.parent is not None:
-            outer = self.parent.memories.read(tensor)
-            self.lifted.append(outer)
-            self.lifted_here.append(self.placeholder(f"lifted_{len(self.lifted)}", tensor))
-            return self.lifted_here[-1]
-        name = f"constant_{len(self.constants)}"
-        self.constants[name] = tensor
-        return self._noted(self.graph.create_node("get_attr", name), self.form(tensor))
-
-    def body(self, module: fx.GraphModule) -> fx.Node:
-        """Add the body of a higher-order operator to the graph."""
-        name = f"body_{len(self.bodies)}"
-        self.bodies[name] = module
-        return self.graph.create_node("get_attr", name)
-
-    def read(self, tensor: Tensor) -> fx.Node:
-        """Return the node that holds a tensor now."""
-        return self.memories.read(tensor)
-
-    # -- operations
 
     def run(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], perform: Callable[..., Any]) -> Any:
         """Perform an operation and write it down.
@@ -246,7 +157,7 @@ class Recorder:
             own = node if single else self.call(operator.getitem, (node, number), {}, self.form(output))
             if key in made:
                 made[key].regions.append((Geometry.of(output), own))
-                made[key].views[Geometry.of(output)] = made[key].views[made[key].root].__class__(0, own)
+                made[key].views[Geometry.of(output)] = View(0, own)
             else:
                 made[key] = self.memories.made(output, own)
                 if op._schema.returns[0].alias_info is not None and sources:  # a part of what has no memory to name
@@ -293,7 +204,7 @@ class Recorder:
 
     def _line(self, geometry: Geometry, more: int) -> Tensor:
         """Return the form of the elements of a tensor along one axis, and of some more."""
-        return self._form(geometry._replace(size=(geometry.elements + more,), stride=(1,)))
+        return self.laid_out(geometry._replace(size=(geometry.elements + more,), stride=(1,)))
 
     def _write(self, op: Any, nodes: Any, changed: list[Written], before: list[Geometry], result: Any) -> None:
         """Write down an operation that writes, as one that returns what it writes."""
@@ -324,7 +235,7 @@ class Recorder:
         for one, geometry, node in zip(changed, before, parts[len(returned) :], strict=True):
             now = Geometry.of(one.tensor)
             if node.meta["val"].dtype != now.dtype:
-                node = self.call(aten._to_copy.default, (node,), {"dtype": now.dtype}, self._form(now))
+                node = self.call(aten._to_copy.default, (node,), {"dtype": now.dtype}, self.laid_out(now))
             memory = self.memories.find(one.tensor)
             if memory is None:
                 memory = self.memories.first_seen(one.tensor)
@@ -339,16 +250,14 @@ class Recorder:
         numbers = any(isinstance(arg, (float, complex)) for arg in (*args, *kwargs.values()))
         alike = all(dtype == out.dtype for dtype in forms) and bool(forms or kwargs.get("dtype") == out.dtype)
         if alike and (out.is_floating_point() or not numbers):
-            return self._form(Geometry.of(out))
+            return self.laid_out(Geometry.of(out))
         given = fx.map_arg((args, kwargs), lambda node: node.meta["val"])
         with unrecorded():
             try:
                 result = target(*given[0], **given[1])
             except (RuntimeError, NotImplementedError, TypeError):
                 return self.form(out)  # type: ignore[no-any-return]
-        return self._form(Geometry.of(out)._replace(dtype=result.dtype))
-
-    # -- values that leave
+        return self.laid_out(Geometry.of(out)._replace(dtype=result.dtype))
 
     def _sized(self, op: Any, args: Any, outputs: list[Any]) -> None:
         """Note that values decide how much an operation returns."""
@@ -360,71 +269,6 @@ class Recorder:
         self._nodes(deciding, reads)
         self.left("size", op._opname, shapes[0] if len(shapes) == 1 else shapes, [self.read(t) for t in reads])
 
-    def left(self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node], *, movable: bool = False) -> Any:
-        """Note a value that leaves the graph, and return it, changed perhaps: a number, an array, or what is movable.
-
-        One that is only checked is passed over: the model then goes on as it does, or not at all.
-        """
-        line = current_line()
-        if is_check(line) or not reads:
-            return value
-        movable = movable or kind in ("number", "array")
-        given = self.shift(len(self.escapes), value) if self.shift is not None and movable else value
-        self.escapes += [Escape(kind, operation, value, line, read, movable=movable) for read in reads]
-        return given
-
-    def number(self, tensor: Tensor, value: Any) -> Any:
-        """Return the number in a tensor, which stays symbolic for as long as Python lets it."""
-        node = self.seen(tensor)
-        if node is None or type(value) not in (int, float, bool):
-            return value
-        return symbolic(value, self.call(aten.item.default, (node,), {}, value), self)
-
-    def anywhere(self, tensor: Tensor, axis: int, place: Any) -> Tensor:
-        """Return what a tensor holds at a place that was read off a tensor; not a view, since it may be any place."""
-        if not isinstance(place, Tensor):
-            place = torch.scalar_tensor(place, dtype=torch.int64, device=tensor.device)
-        result: Tensor = aten.index.Tensor(tensor, [None] * (axis % tensor.ndim) + [place])
-        if (memory := self.memories.find(result)) is not None:
-            memory.loose = True
-        return result
-
-    def compute(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> fx.Node:
-        """Write down what Python computes of symbolic numbers."""
-        return self.call(function, args, {}, value)
-
-    def settle(self, number: Number, kind: Literal["condition", "number"]) -> Any:
-        """Note that a symbolic number ends as a plain one."""
-        if number.node is None:
-            return number.value
-        read = self._tensor(number.node, number.value)
-        return self.left(kind, "item", number.value, [read], movable=True)  # max() is decided by a condition
-
-    def _tensor(self, node: fx.Node, value: Any) -> fx.Node:
-        """Return a tensor that holds a number of the graph: the one that it was read off, else a new one."""
-        if node.target is aten.item.default:
-            (tensor,) = node.args
-            assert isinstance(tensor, fx.Node)
-            return tensor
-        dtype = _DTYPES[type(value)]
-        return self.call(aten.scalar_tensor.default, (node,), {"dtype": dtype}, self._form(Geometry(0, (), (), dtype)))
-
-    def seen(self, tensor: Tensor) -> fx.Node | None:
-        """Return the node of a tensor whose values leave; inside of a transform there is none."""
-        if in_transform():
-            return None
-        with unrecorded():
-            return self.read(tensor)
-
-    @contextmanager
-    def running(self, module: str | None) -> Iterator[None]:
-        """Record what a module does; one without a name counts as a part of the one that called it."""
-        before, self.module = self.module, self.module if module is None else module
-        try:
-            yield
-        finally:
-            self.module = before
-
 
 #: Types of arguments that are any number.
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
@@ -434,18 +278,11 @@ def _has_symbolic_sizes(args: Any) -> bool:
     return any(is_symbolic(item) for arg in args if isinstance(arg, (list, tuple)) for item in arg)
 
 
-_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
-
 #: Which argument decides how large the result is; of other operators all do.
 _DECIDING = {
     aten.index.Tensor: 1, aten.masked_select.default: 1, aten._pack_padded_sequence.default: 1,
     aten.repeat_interleave.self_Tensor: 1,
 }  # fmt: skip
-
-
-def is_scalar(op: Any) -> bool:
-    """Return whether an operator takes a value out of a tensor."""
-    return op in SCALARS
 
 
 def _flat(result: Any) -> list[Any]:

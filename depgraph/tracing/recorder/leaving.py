@@ -1,0 +1,103 @@
+"""Values that leave the graph for Python: noted, or followed as symbolic numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, fx
+
+from depgraph.tracing.origin import current_line
+from depgraph.tracing.python.checks import is_check
+from depgraph.tracing.python.escapes import Escape
+from depgraph.tracing.python.numbers import Number, symbolic
+from depgraph.tracing.python.ways_out import Kind
+from depgraph.tracing.recorder.geometry import Geometry
+from depgraph.tracing.recorder.nodes import Nodes
+from depgraph.tracing.recorder.private import in_transform, unrecorded
+
+aten = torch.ops.aten
+
+#: Changes the value of the escape with a number on its way.
+Shift = Callable[[int, Any], Any]
+
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
+
+
+class Leaving(Nodes):
+    """A graph in the making, and the values that leave it.
+
+    Parameters
+    ----------
+    parent : Nodes, optional
+    shift : callable, optional
+        Changes the numbers and arrays that leave.
+
+    Attributes
+    ----------
+    escapes : list of Escape
+    """
+
+    def __init__(self, parent: Nodes | None = None, shift: Shift | None = None) -> None:
+        super().__init__(parent)
+        self.shift = shift
+        self.escapes: list[Escape] = []
+
+    def left(self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node], *, movable: bool = False) -> Any:
+        """Note a value that leaves the graph, and return it, changed perhaps: a number, an array, or what is movable.
+
+        One that is only checked is passed over: the model then goes on as it does, or not at all.
+        """
+        line = current_line()
+        if is_check(line) or not reads:
+            return value
+        movable = movable or kind in ("number", "array")
+        given = self.shift(len(self.escapes), value) if self.shift is not None and movable else value
+        self.escapes += [Escape(kind, operation, value, line, read, movable=movable) for read in reads]
+        return given
+
+    def number(self, tensor: Tensor, value: Any) -> Any:
+        """Return the number in a tensor, which stays symbolic for as long as Python lets it."""
+        node = self.seen(tensor)
+        if node is None or type(value) not in (int, float, bool):
+            return value
+        return symbolic(value, self.call(aten.item.default, (node,), {}, value), self)
+
+    def anywhere(self, tensor: Tensor, axis: int, place: Any) -> Tensor:
+        """Return what a tensor holds at a place that was read off a tensor; not a view, since it may be any place."""
+        if not isinstance(place, Tensor):
+            place = torch.scalar_tensor(place, dtype=torch.int64, device=tensor.device)
+        result: Tensor = aten.index.Tensor(tensor, [None] * (axis % tensor.ndim) + [place])
+        if (memory := self.memories.find(result)) is not None:
+            memory.loose = True
+        return result
+
+    def compute(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> fx.Node:
+        """Write down what Python computes of symbolic numbers."""
+        return self.call(function, args, {}, value)
+
+    def settle(self, number: Number, kind: Literal["condition", "number"]) -> Any:
+        """Note that a symbolic number ends as a plain one."""
+        if number.node is None:
+            return number.value
+        read = self._tensor(number.node, number.value)
+        return self.left(kind, "item", number.value, [read], movable=True)  # max() is decided by a condition
+
+    def _tensor(self, node: fx.Node, value: Any) -> fx.Node:
+        """Return a tensor that holds a number of the graph: the one that it was read off, else a new one."""
+        if node.target is aten.item.default:
+            (tensor,) = node.args
+            assert isinstance(tensor, fx.Node)
+            return tensor
+        dtype = _DTYPES[type(value)]
+        return self.call(
+            aten.scalar_tensor.default, (node,), {"dtype": dtype}, self.laid_out(Geometry(0, (), (), dtype))
+        )
+
+    def seen(self, tensor: Tensor) -> fx.Node | None:
+        """Return the node of a tensor whose values leave; inside of a transform there is none."""
+        if in_transform():
+            return None
+        with unrecorded():
+            return self.read(tensor)

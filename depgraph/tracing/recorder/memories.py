@@ -1,0 +1,191 @@
+"""What the memories of tensors hold, as nodes of a graph.
+
+Tensors are told apart by what they are, not by where they came from: two that show the same elements of the same memory
+are one, whichever attribute, list or closure holds them. A write changes the memory; every view of it that was read
+before is read again from the memory when it is needed next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from depgraph.tracing.python.opaque import PYTHON
+from depgraph.tracing.recorder.geometry import INVERSES, Geometry, has_strides, memory_of, piece
+from depgraph.tracing.recorder.memory import Memory, View
+from depgraph.tracing.recorder.private import StorageWeakRef, unrecorded
+from depgraph.tracing.recorder.roots import Constant, Emit, Roots, flat
+
+aten = torch.ops.aten
+
+
+class Memories(Roots):
+    """The memories that a recording has come across.
+
+    Parameters
+    ----------
+    emit, constant : callable
+    """
+
+    def __init__(self, emit: Emit, constant: Constant) -> None:
+        super().__init__(emit, constant)
+        self._known: dict[int, Memory] = {}
+
+    def written_constants(self) -> set[str]:
+        """Return the names of the constants whose memory was written to."""
+        return {str(node.target) for memory in self._known.values() if memory.version for node in memory.constants}
+
+    def changed(self) -> bool:
+        """Return whether something was written to that was there before."""
+        return any(memory.version and not memory.fresh for memory in self._known.values())
+
+    def at(self, key: int) -> Memory | None:
+        """Return the memory that goes by a key of `memory_of`."""
+        return self._known.get(key)
+
+    def find(self, tensor: Tensor) -> Memory | None:
+        """Return the memory of a tensor, None where it has not been seen."""
+        return self._known.get(memory_of(tensor)[0])
+
+    def made(self, tensor: Tensor, node: fx.Node) -> Memory:
+        """Note a tensor that an operation has made."""
+        key, owner = memory_of(tensor)
+        held = StorageWeakRef(owner) if owner is not tensor else owner
+        self._known[key] = memory = Memory(held, None, Geometry.of(tensor), node, fresh=True)
+        return memory
+
+    def given(self, tensor: Tensor, node: fx.Node) -> Memory:
+        """Note a tensor that is there before the model runs, and is known by name; several may share a memory."""
+        key, owner = memory_of(tensor)
+        geometry = Geometry.of(tensor)
+        memory = self._known.get(key)
+        if memory is None:
+            self._known[key] = memory = Memory(owner, tensor if owner is not tensor else None, geometry, node,
+                                               fresh=False)  # fmt: skip
+            return memory
+        if geometry not in memory.views:  # else it is the same tensor under another name
+            memory.regions.append((geometry, node))
+            memory.views[geometry] = View(memory.version, node)
+        return memory
+
+    def alias(self, tensor: Tensor, other: Memory) -> None:
+        """Let the memory of a tensor, which stands for another one, be that one."""
+        self._known[memory_of(tensor)[0]] = other
+
+    def first_seen(self, tensor: Tensor) -> Memory:
+        """Note a tensor that was there before, or that came about by other means than operators."""
+        key, owner = memory_of(tensor)
+        whole = tensor
+        if owner is not tensor and has_strides(tensor):
+            geometry = Geometry.of(tensor)
+            count = owner.nbytes() // tensor.element_size()
+            if not geometry.plain or geometry.elements != count or geometry.order() is None or geometry.offset:
+                with unrecorded():
+                    whole = flat(tensor, owner)
+        node = self._constant(whole)
+        self._known[key] = memory = Memory(owner, whole, Geometry.of(whole), node, fresh=False)
+        memory.constants.append(node)
+        return memory
+
+    def read(self, tensor: Tensor) -> fx.Node:
+        """Return the node that holds a tensor now."""
+        memory = self.find(tensor)
+        if memory is None:
+            memory = self.first_seen(tensor)
+        if memory.lent is not None:
+            self._look_again(memory, memory.lent)
+        return self.value(memory, Geometry.of(tensor))
+
+    def lend(self, tensor: Tensor) -> None:
+        """Note that the memory of a tensor was handed out, and may be written to unseen from now on."""
+        memory = self.find(tensor)
+        assert memory is not None
+        with unrecorded():
+            memory.lent = tensor.detach(), tensor.detach().clone()
+
+    def _look_again(self, memory: Memory, lent: tuple[Tensor, Tensor]) -> None:
+        """Take what a memory holds that was handed out for a new tensor, if it holds something else than before."""
+        tensor, before = lent
+        with unrecorded():
+            if torch.equal(tensor.nan_to_num(), before.nan_to_num()):
+                return
+            now = tensor.clone()
+        memory.lent = tensor, now
+        self._write(memory, Geometry.of(tensor), self._constant(now))
+
+    def view(self, source: Geometry, memory: Memory, tensor: Tensor, call: tuple[Any, ...] | None) -> None:
+        """Note that a tensor shows a part of a memory, made of another part of it by a call."""
+        geometry = Geometry.of(tensor)
+        if geometry in memory.views:
+            return
+        memory.views[geometry] = View() if call is None else View(-1, None, source, *call)
+
+    def value(self, memory: Memory, geometry: Geometry) -> fx.Node:
+        """Return the node that holds a part of a memory now."""
+        view = memory.views.get(geometry)
+        if view is not None and view.version == memory.version and view.node is not None:
+            return view.node
+        if view is None:
+            view = memory.views[geometry] = self._looked_up(memory, geometry)
+        if view.parent is None:
+            node = self._out_of_root(memory, geometry)
+        else:
+            parent = self.value(memory, view.parent)
+            node = self._emit(view.operator, (parent, *view.args), view.kwargs, geometry)
+        view.version, view.node = memory.version, node
+        return node
+
+    def write(self, memory: Memory, geometry: Geometry, node: fx.Node) -> None:
+        """Note that a part of a memory holds something else from now on."""
+        for one in (memory, *memory.twins):
+            self._write(one, geometry, node)
+            if one.lent is not None:
+                with unrecorded():
+                    one.lent = one.lent[0], one.lent[0].clone()
+        if (whole := memory.part_of) is not None:
+            reads = [whole.node, memory.node]
+            self._write(whole, whole.root, self._emit(PYTHON, (whole.node, reads), {}, whole.root))
+        for twin in memory.twins:
+            assert memory.whole is not None
+            assert twin.whole is not None
+            with unrecorded():
+                twin.whole.untyped_storage().copy_(memory.whole.untyped_storage())
+
+    def _write(self, memory: Memory, geometry: Geometry, node: fx.Node) -> None:
+        if len(memory.regions) > 1 or (geometry != memory.root and not self._covers(memory, geometry)):
+            self._flatten(memory)
+        value, part = node, geometry
+        while part != memory.root:
+            view = memory.views.get(part)
+            if view is None:
+                view = memory.views[part] = self._looked_up(memory, part)
+            inverse = INVERSES.get(view.operator)
+            if view.parent is None or inverse is None:
+                value = self._into_root(memory, part, value)
+                break
+            parent = self.value(memory, view.parent)
+            value = self._emit(*inverse(parent, value, *view.args), {}, view.parent)
+            part = view.parent
+        memory.node = value
+        memory.version += 1
+        memory.views[memory.root].version, memory.views[memory.root].node = memory.version, value
+        if geometry != memory.root:
+            memory.views[geometry].version, memory.views[geometry].node = memory.version, node
+
+    def replaced(self, memory: Memory, tensor: Tensor, node: fx.Node) -> None:
+        """Note that a memory has another size from now on, and what it holds."""
+        memory.root, memory.node = Geometry.of(tensor), node
+        memory.version += 1
+        memory.views = {memory.root: View(memory.version, node)}
+        memory.regions = [(memory.root, node)]
+
+    def _looked_up(self, memory: Memory, geometry: Geometry) -> View:
+        """Return how a part that no operation has shown is made: of the root, as simply as can be."""
+        if geometry.conjugated:
+            return View(-1, None, geometry._replace(conjugated=False), aten._conj.default)
+        if geometry.negated:
+            return View(-1, None, geometry._replace(negated=False), aten._neg_view.default)
+        call = piece(memory.root, geometry)
+        return View() if call is None else View(-1, None, memory.root, *call)
