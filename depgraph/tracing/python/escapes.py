@@ -15,7 +15,7 @@ class Escape:
 
     Attributes
     ----------
-    kind : {"condition", "number", "array", "size", "stranger"}
+    kind : {"condition", "number", "array", "size", "text", "stranger"}
     operation : str
         What took it out: ``"item"``, ``"tolist"``.
     value : object

@@ -21,6 +21,7 @@ _TEXTS: dict[str, str] = {
     "condition": "{code} depends on {origin}; {value} for the example inputs, only that branch is analysed",
     "number": "{code} makes a number of {origin}; {value} for the example inputs, what Python makes of it is as there",
     "array": "{code} takes {origin} out of PyTorch; what Python decides with it is as for the example inputs",
+    "text": "{code} writes {origin} into a text; what Python makes of that is as for the example inputs",
     "size": "{code} returns as much as {origin} says; {value} for the example inputs, only that size is analysed",
     "stranger": "{code} makes a tensor of shape {value} by other means than PyTorch's operations; it counts as "
     "constant",
@@ -91,6 +92,8 @@ class Findings:
         """
         grouped: dict[tuple[Line | None, str, str], tuple[list[str], list[str]]] = {}
         for escape, origin in zip(self.escapes, self.origins, strict=True):
+            if escape.kind == "text" and escape.followed:  # it is shown to somebody
+                continue
             words = [text for name, text in origin.items() if name not in known]
             if not words and escape.kind != "stranger":  # decided by known values: it is the same for all inputs
                 continue

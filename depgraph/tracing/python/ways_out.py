@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-Kind = Literal["condition", "number", "array", "size"]
+Kind = Literal["condition", "number", "array", "size", "text"]
 
 _T = torch.Tensor
 

@@ -52,7 +52,7 @@ class Leaving(Nodes):
         line = current_line()
         if is_check(line) or not reads:
             return value
-        movable = movable or kind in ("number", "array")
+        movable = movable or kind in ("number", "array", "text")
         given = self.shift(len(self.escapes), value) if self.shift is not None and movable else value
         self.escapes += [Escape(kind, operation, value, line, read, movable=movable) for read in reads]
         return given

@@ -21,6 +21,7 @@ from depgraph.tracing.recorder.private import (
     LowerMode,
     UpperMode,
     autocasting,
+    has_own_dispatch,
     in_transform,
     is_differentiating,
     natively,
@@ -145,6 +146,12 @@ class Modes:
         with self.calling():
             return [self.numbers_in(part, whole=True) for part in tensor]
 
+    def text(self, tensor: Tensor, form: str) -> str:
+        """Return the number in a tensor as a text, of which Python may make a number again."""
+        value = self.taken(Tensor.item, (tensor,), {})
+        read = self.recorder.seen(tensor)
+        return format(self.recorder.left("text", "format", value, [read] if read is not None else []), form)
+
     @property
     def off(self) -> bool:
         """Whether nothing is recorded now."""
@@ -165,6 +172,7 @@ class _Upper(UpperMode):
             or in_transform()
             or not isinstance(func, torch._ops.OpOverload)
             or (not modes.whole and _differentiated(args))
+            or has_own_dispatch(args)
         ):
             return func(*args, **kwargs)
         if func in READ_UNSEEN:
@@ -225,6 +233,8 @@ class _Lower(LowerMode):
         kwargs, modes = kwargs or {}, self.modes
         if modes.off or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
+        if has_own_dispatch(args):
+            return NotImplemented  # what it makes of that is seen here
         if is_differentiating():
             modes.differentiated = True
         if func is aten.native_batch_norm.default:
@@ -260,6 +270,8 @@ class _Functions(TorchFunctionMode):
                 with without_upper():
                     return func(*args, **kwargs)
             return recorded(modes, func, args, kwargs)
+        if func is Tensor.__format__ and not args[0].ndim and not in_transform():
+            return modes.text(*args)
         if func in SHOWN:
             with modes.silent():
                 return func(*args, **kwargs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ __all__ = [
     "UpperMode",
     "autocasting",
     "dense_kernel",
+    "has_own_dispatch",
     "in_transform",
     "is_differentiating",
     "levels_kept",
@@ -64,6 +66,21 @@ class UpperMode(SchemaCheckMode):
 def in_transform() -> bool:
     """Return whether a transform of `torch.func` is active, whose tensors stand for others."""
     return peek_interpreter_stack() is not None
+
+
+def has_own_dispatch(args: Any) -> bool:
+    """Return whether there is a tensor among arguments whose class runs operators in its own way."""
+    return any(
+        isinstance(item, torch.Tensor) and _runs_itself(type(item))
+        for arg in args
+        for item in (arg if isinstance(arg, (tuple, list)) else (arg,))
+    )
+
+
+@cache
+def _runs_itself(kind: Any) -> bool:
+    default: Any = torch._C._disabled_torch_dispatch_impl
+    return kind.__torch_dispatch__ is not default and kind.__name__ != "FakeTensor"
 
 
 def is_differentiating() -> bool:
