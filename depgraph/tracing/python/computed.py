@@ -33,7 +33,13 @@ Run = Callable[[Collection[int], float], "Recording"]
 _SHIFTS = (2.0**-10, 0.5)  # the first takes the same branches as the example, the second gets past a limit
 _GROUPS = 8  # of values that left; beyond, several are changed at once
 _NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
-_INDICES = {aten.select.int: (2,), aten.slice.Tensor: (2, 3)}
+#: Operators that take a place, or two ends of a stretch: which arguments those are.
+_INDICES: dict[Any, tuple[int, ...]] = {
+    aten.select.int: (2,),
+    aten.slice.Tensor: (2, 3),
+    aten.select_scatter.default: (3,),
+    aten.slice_scatter.default: (3, 4),
+}
 
 
 def shifted(value: Any, by: float) -> Any:
@@ -218,31 +224,40 @@ def _order(graph: fx.Graph) -> dict[fx.Node, int]:
 
 
 def _lead_index(node: fx.Node, sources: Sequence[fx.Node]) -> fx.Node:
-    """Make a selection or a slice at a place that Python computed one at any place; return what takes its place."""
+    """Make what is read or written at a place that Python computed be at any place; return what takes its place."""
     graph, value = node.graph, node.meta["val"]
     given: Any = node.args
-    whole, axis, start, *_ = given
-    size = whole.meta["val"].shape[axis]
-    step = given[4] if len(given) > 4 else 1
-    count = value.shape[axis] if node.target is aten.slice.Tensor else 1
+    first, *last = _INDICES[node.target]
+    whole, axis, start = given[0], given[first - 1], given[first]
+    writes = first == 3
+    form = whole.meta["val"]
+    size = form.shape[axis]
+    step = given[first + 2] if len(given) > first + 2 else 1
+    part = given[1].meta["val"] if writes else value
+    count = part.shape[axis] if last else 1
     with graph.inserting_before(node):
 
-        def add(target: Any, args: tuple[Any, ...], form: torch.Tensor) -> fx.Node:
+        def add(target: Any, args: tuple[Any, ...], result: torch.Tensor) -> fx.Node:
             made = graph.call_function(target, args)
-            made.meta = {**node.meta, "val": form}
+            made.meta = {**node.meta, "val": result}
             return made
 
-        first = (int(start or 0) + size) % max(size, 1)
+        begin = (int(start or 0) + size) % max(size, 1)
         places = torch.empty(count, dtype=torch.int64, device="meta")
-        index = add(aten.arange.start_step, (first, first + count * step, step), places)
+        index = add(aten.arange.start_step, (begin, begin + count * step, step), places)
         index = add(PYTHON, (index, list(sources)), places)
-        shape = [*whole.meta["val"].shape]
+        shape = [*form.shape]
         shape[axis] = count
-        picked = add(aten.index_select.default, (whole, axis, index), value.new_empty(shape))
-        picked = add(aten.reshape.default, (picked, list(value.shape)), value)
-    node.replace_all_uses_with(picked)
+        rows = value.new_empty(shape)
+        if writes:
+            new = add(aten.reshape.default, (given[1], shape), rows)
+            result = add(aten.index_copy.default, (whole, axis, index, new), value)
+        else:
+            picked = add(aten.index_select.default, (whole, axis, index), rows)
+            result = add(aten.reshape.default, (picked, list(value.shape)), value)
+    node.replace_all_uses_with(result)
     graph.erase_node(node)
-    return picked
+    return result
 
 
 def _lead_number(node: fx.Node, at: int | str, value: Any, sources: Sequence[fx.Node], *, same: bool) -> None:

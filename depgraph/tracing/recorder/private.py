@@ -80,7 +80,7 @@ def has_own_dispatch(args: Any) -> bool:
 @cache
 def _runs_itself(kind: Any) -> bool:
     default: Any = torch._C._disabled_torch_dispatch_impl
-    return kind.__torch_dispatch__ is not default and kind.__name__ != "FakeTensor"
+    return kind.__torch_dispatch__ is not default and kind.__name__ not in ("FakeTensor", "NestedTensor")
 
 
 def is_differentiating() -> bool:

@@ -104,9 +104,8 @@ class Recorder(Leaving):
     def _literal(self, name: str) -> None:
         """Note a tensor that Python made of numbers: those written down in the program, or perhaps others."""
         self.literals.add(name)
-        if any(escape.kind in ("number", "array", "text") for escape in self.escapes) and not is_literal(
-            current_line()
-        ):
+        left = any(escape.kind in ("number", "array", "text") for escape in self.escapes)
+        if left and not is_literal(current_line()):
             self.computed.add(name)
 
     def _nodes(self, tree: Any, found: list[Tensor]) -> Any:
