@@ -20,30 +20,39 @@ _BUILDERS = {"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor"}
 
 
 def is_literal(line: Line | None) -> bool:
-    """Return whether all tensors that a line makes of numbers are made of numbers written down there."""
-    calls = _calls(line.file).get(line.number, []) if line is not None else []
-    return bool(calls) and all(call.args and _is_written_down(call.args[0]) for call in calls)
+    """Return whether all numbers that a line makes a tensor of, or writes to a place in one, are written down there."""
+    values = _values(line.file).get(line.number, []) if line is not None else []
+    return bool(values) and all(map(_is_written_down, values))
 
 
-def _is_written_down(value: ast.expr) -> bool:
+def _is_written_down(value: ast.expr | None) -> bool:
     try:
-        ast.literal_eval(value)
+        ast.literal_eval(value)  # type: ignore[arg-type]
     except (ValueError, TypeError):
         return False
     return True
 
 
 @lru_cache(maxsize=64)
-def _calls(file: str) -> dict[int, list[ast.Call]]:
-    """Return the calls in a file that make tensors of numbers, by each line that they are on."""
+def _values(file: str) -> dict[int, list[ast.expr | None]]:
+    """Return what tensors are made of in a file, or what is written to places in them, by each line that it is on."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return {}
-    found: dict[int, list[ast.Call]] = {}
+    found: dict[int, list[ast.expr | None]] = {}
     for node in ast.walk(tree):
-        name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
-        if isinstance(node, ast.Call) and name in _BUILDERS:
-            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                found.setdefault(number, []).append(node)
+        value: ast.expr | None
+        if isinstance(node, ast.Call) and _name(node.func) in _BUILDERS:
+            value = node.args[0] if node.args else None
+        elif isinstance(node, ast.Assign) and any(isinstance(target, ast.Subscript) for target in node.targets):
+            value = node.value
+        else:
+            continue
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+            found.setdefault(number, []).append(value)
     return found
+
+
+def _name(function: ast.expr) -> str:
+    return str(getattr(function, "attr", getattr(function, "id", "")))

@@ -31,6 +31,7 @@ Place = tuple[int, Any]  # a node by its number; which of its arguments, none wh
 Run = Callable[[Collection[int], float], "Recording"]
 
 _SHIFTS = (2.0**-10, 0.5)  # the first takes the same branches as the example, the second gets past a limit
+_TURNED = -1.0  # the order of what is in an array is another one
 _GROUPS = 8  # of values that left; beyond, several are changed at once
 _NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
 #: Operators that take a place, or two ends of a stretch: which arguments those are.
@@ -50,6 +51,8 @@ def shifted(value: Any, by: float) -> Any:
     >>> shifted([1.0, 2, True], 0.5)
     [2.0, 1, False]
     """
+    if by == _TURNED and isinstance(value, (np.ndarray, list)):
+        return np.ascontiguousarray(np.flip(value)) if isinstance(value, np.ndarray) else value[::-1]
     if isinstance(value, np.ndarray):
         if value.dtype == bool:
             return ~value
@@ -91,7 +94,8 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
     found: dict[Place, set[int]] = {}
     for group in np.array_split(left, min(len(left), _GROUPS)) if left else ():
         changed = group.tolist()
-        tries = [_differences(recording, run, changed, by) for by in _SHIFTS]
+        turned = (_TURNED,) if any(escapes[k].kind == "array" for k in changed) else ()
+        tries = [_differences(recording, run, changed, by) for by in (*_SHIFTS, *turned)]
         for place in (place for places, _ in tries for place in places):
             found.setdefault(place, set()).update(changed)
         if any(complete for _, complete in tries):
@@ -102,7 +106,7 @@ def lead_back(recording: Recording, run: Run, known: Collection[int]) -> None:
     if strange or any(escapes[k].kind == "array" for k in left):  # there may be ways that nobody watches
         unwatched, complete = _differences(recording, run, (), _SHIFTS[0])
     given = recording.inputs
-    perhaps = [node for node in recording.graph.find_nodes(op="get_attr") if node.target in recording.computed]
+    perhaps = recording.numbers(known)
     places = {*found, *unwatched, *((order[node], None) for node in (*strange, *perhaps))}
     replaced: dict[fx.Node, fx.Node] = {}
     for k, at in sorted(places, key=str):

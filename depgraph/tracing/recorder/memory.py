@@ -53,6 +53,8 @@ class Memory:
         Nodes that hold what was in it at first, if that was not known by name.
     part_of : Memory or None
         That of a sparse tensor, whose values it holds.
+    alone : bool
+        Whether nobody has seen more of it than what is known.
     loose : bool
         Whether it is a copy of what the program takes for a view.
     lent : tuple or None
@@ -71,5 +73,6 @@ class Memory:
         self.twins: list[Memory] = []
         self.constants: list[fx.Node] = []
         self.loose = False
+        self.alone = fresh
         self.part_of: Memory | None = None
         self.lent: tuple[Tensor, Tensor] | None = None

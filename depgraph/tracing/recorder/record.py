@@ -12,6 +12,7 @@ from torch import Tensor, fx, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from depgraph.tracing.program import Kind, Leaf
+from depgraph.tracing.python.checks import is_literal
 from depgraph.tracing.python.escapes import Escape
 from depgraph.tracing.recorder.fakes import Fakes
 from depgraph.tracing.recorder.geometry import Geometry, memory_of
@@ -89,14 +90,19 @@ class Recording:
 
         `torch.from_numpy` returns such tensors, and extensions that bypass PyTorch's dispatcher do.
         """
-        nodes = self.graph.find_nodes(op="get_attr")
-        number = {name for name, tensor in self.constants.items() if not tensor.dim()}  # as in x[0] = 1
-        strange = (
-            {name for name, tensor in self.constants.items() if memory_of(tensor)[0] not in known}
-            - self.literals
-            - number
-        )
-        return [node for node in nodes if node.target in strange and node.users]
+        found = self._unknown(known)
+        return [node for node in found if node.target not in self.literals and self.constants[str(node.target)].dim()]
+
+    def numbers(self, known: Collection[int]) -> list[fx.Node]:
+        """Return the tensors made of numbers that are not written down there: of some that left, perhaps."""
+        numbers = [node for node in self._unknown(known) if not self.constants[str(node.target)].dim()]
+        return [node for node in numbers if node.target not in self.literals and not is_literal(node.meta["line"])] + [
+            node for node in self.graph.find_nodes(op="get_attr") if node.target in self.computed
+        ]
+
+    def _unknown(self, known: Collection[int]) -> list[fx.Node]:
+        nodes = [node for node in self.graph.find_nodes(op="get_attr") if node.users and node.target in self.constants]
+        return [node for node in nodes if memory_of(self.constants[str(node.target)])[0] not in known]
 
     @property
     def inputs(self) -> list[fx.Node]:
@@ -140,6 +146,7 @@ def record(
     for leaf, tensor in zip(inputs, given, strict=True):
         node = recorder.placeholder(leaf.name, tensor)
         memories.append(recorder.memories.given(tensor, node))
+        memories[-1].alone = True
         declared[node] = "input", leaf.name
     for memory, twins in zip(memories, call.shared(), strict=True):
         memory.twins = [memories[k] for k in twins]

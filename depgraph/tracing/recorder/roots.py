@@ -107,8 +107,11 @@ class Roots:
         with unrecorded():
             line = flat(torch.empty(0, dtype=memory.root.dtype, device=owner.device), owner)
         whole = Geometry.of(line)
-        node = self._constant(line)
-        memory.constants.append(node)
+        if memory.alone:
+            node = self._emit(aten.zeros.default, (list(whole.size),), {"dtype": whole.dtype}, whole)
+        else:
+            node = self._constant(line)
+            memory.constants.append(node)
         for geometry, part in parts:
             plain = geometry._replace(conjugated=False, negated=False)
             if not geometry.plain or geometry.dtype != whole.dtype:
