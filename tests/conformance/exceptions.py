@@ -37,7 +37,7 @@ INEXACT = {
             nn.functional.max_unpool2d-grad nn.functional.max_unpool3d nn.functional.max_unpool3d-grad
             nn.functional.grid_sample grid_sampler_2d grid_sampler_3d""",
         "windows": "nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d",
-        "segments": "_segment_reduce-lengths _segment_reduce-offsets",
+        "segments": "_segment_reduce-lengths _segment_reduce-offsets tensor_split",
         "renorm": "nn.functional.embedding nn.functional.embedding_bag",
         "ignored": "nn.functional.nll_loss",
         "paths": "nn.functional.ctc_loss",
@@ -47,7 +47,7 @@ INEXACT = {
             nn.functional.multilabel_margin_loss""",
         "reach": "unravel_index",
         "rank": """lu linalg.lu_factor_ex linalg.lstsq linalg.lstsq-grad_oriented linalg.matrix_rank
-            linalg.pinv linalg.solve_ex""",
+            linalg.pinv""",
         "pivots": "lu_solve linalg.lu_solve",
         "whole": "ormqr linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex",
         "opaque": "nn.functional.linear_cross_entropy-chunked_none torch._scaled_mm_v2",

@@ -68,8 +68,8 @@ def perturb(
             return budget - 1
         drawn = torch.default_generator.get_state()
         truths = np.concatenate([np.full(a.size, a.dtype == bool) for a in base])
-        if len(truths) != found[0].shown.shape[1]:
-            return budget - 1
+        if [a.shape for a in base] != [tuple(t.shape) for t in sample.run(sample.tensors)]:
+            return budget - 1  # sizes are those of the example
         largest = max(min(t.numel(), 64) for t in tensors)
         pool = np.concatenate([t.double().numpy().ravel() for t in tensors if t.is_floating_point()] or [np.zeros(1)])
         for place, (tensor, seen) in enumerate(zip(tensors, found, strict=True)):

@@ -12,6 +12,7 @@ from depgraph.tracing.origin import current_line
 from depgraph.tracing.python.checks import is_check
 from depgraph.tracing.python.escapes import Escape
 from depgraph.tracing.python.numbers import Number, symbolic
+from depgraph.tracing.python.opaque import PYTHON
 from depgraph.tracing.python.ways_out import Kind
 from depgraph.tracing.recorder.geometry import Geometry
 from depgraph.tracing.recorder.nodes import Nodes
@@ -69,6 +70,15 @@ class Leaving(Nodes):
         if not isinstance(place, Tensor):
             place = torch.scalar_tensor(place, dtype=torch.int64, device=tensor.device)
         result: Tensor = aten.index.Tensor(tensor, [None] * (axis % tensor.ndim) + [place])
+        if (memory := self.memories.find(result)) is not None:
+            memory.loose = True
+        return result
+
+    def stretch(self, tensor: Tensor, axis: int, index: Tensor, start: int, ends: Tensor) -> Tensor:
+        """Return what a tensor holds at places in a row that the values of another one decide; not a view."""
+        made = self.call(aten.arange.start, (start, start + len(index)), {}, self.form(index))
+        self.memories.made(index, self.call(PYTHON, (made, [self.read(ends)]), {}, self.form(index)))
+        result: Tensor = aten.index_select.default(tensor, axis, index)
         if (memory := self.memories.find(result)) is not None:
             memory.loose = True
         return result

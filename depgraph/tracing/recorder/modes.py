@@ -130,10 +130,15 @@ class Modes:
         with self.silent(), unrecorded():
             return function(*values, **kwargs)
 
-    def unseen(self, op: Any, tensor: Tensor) -> None:
-        """Note that an operator reads the values of a tensor, and returns as much as they say."""
-        read = self.recorder.read(tensor)
-        self.recorder.left("size", op._opname, self.taken(Tensor.tolist, (tensor,), {}), [read])
+    def split(self, op: Any, tensor: Tensor, ends: Tensor, dim: int = 0) -> list[Tensor]:
+        """Run an operator that splits a tensor where the values of another one say."""
+        values = self.taken(Tensor.tolist, (ends,), {})
+        self.recorder.left("size", op._opname, values, [self.recorder.read(ends)])
+        with self.silent():
+            shown = torch.arange(tensor.shape[dim])
+            parts = [part.clone() for part in shown.tensor_split(values)]
+            starts = [int(part[0]) if len(part) else 0 for part in parts]
+        return [self.recorder.stretch(tensor, dim, *part, ends) for part in zip(parts, starts, strict=True)]
 
     def numbers_in(self, tensor: Tensor, *, whole: bool) -> Any:
         """Return the number in a tensor or, in lists, all of them, as symbolic numbers."""
@@ -176,7 +181,8 @@ class _Upper(UpperMode):
         ):
             return func(*args, **kwargs)
         if func in READ_UNSEEN:
-            modes.unseen(func, args[READ_UNSEEN[func]])
+            with modes.inside():
+                return modes.split(func, *args, **kwargs)
         if func is aten.batch_norm.default:
             with modes.inside():
                 return _batch_norm(*args)
