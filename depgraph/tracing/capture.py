@@ -26,7 +26,7 @@ from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.private import levels_kept
 from depgraph.tracing.recorder.record import Recording, record
 from depgraph.tracing.restoring import Kept, kept
-from depgraph.tracing.settings import SEED, quiet, start_random, tracing_settings
+from depgraph.tracing.settings import SEED, as_if_compiled, quiet, start_random, tracing_settings
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, held_by
 from depgraph.tracing.unsupported import reason, refuse_nested
@@ -102,10 +102,11 @@ class _Subject:
     fake: bool = False
     numbers: bool = True
     whole: bool = True
+    compiled: bool = True
 
     def program(self, mode: str) -> Program:
         """Record the model, and say what each node stands for."""
-        recording = self._recorded()
+        recording = self._tried()
         found = self.call.found
         recording.hold()
         known = self._known(recording)
@@ -143,6 +144,16 @@ class _Subject:
     def __post_init__(self) -> None:
         held = [*self.state.values.values(), *(leaf.value for leaf in self.inputs)]
         self.fake = self.fake or any(tensor.is_meta for tensor in held)
+
+    def _tried(self) -> Recording:
+        """Record the model as if it were compiled or, where it fails so, as it is."""
+        try:
+            return self._recorded()
+        except TracingError:
+            self.compiled = False
+            with suppress(TracingError):
+                return self._recorded()
+            raise
 
     def _recorded(self) -> Recording:
         """Record the model; with plain numbers where it does not take symbolic ones, without data where there is none.
@@ -198,7 +209,7 @@ class _Subject:
             self.call.found = found
 
     def _record(self, move: Move = tuple, shift: Shift | None = None) -> Recording:
-        with kept(self.model) as keeping, levels_kept(), quiet():
+        with as_if_compiled(self.compiled), kept(self.model) as keeping, levels_kept(), quiet():
             start_random(SEED)
             recording = record(
                 self.model, self.call, self.inputs, self.state, keeping, move, shift,

@@ -42,7 +42,7 @@ def tracing_settings() -> Iterator[None]:
                 torch.backends.mkldnn.flags(enabled=False),
                 contextlib.redirect_stdout(sys.stderr),
                 mock.patch.object(torch.compiler, "is_dynamo_compiling", return_value=True),
-                mock.patch.object(torch.compiler, "_is_compiling_flag", True),
+                as_if_compiled(True),
             ):
                 yield
     finally:
@@ -68,3 +68,14 @@ def quiet() -> Iterator[None]:
     with contextlib.redirect_stderr(held), contextlib.redirect_stdout(held):
         yield
     sys.stderr.write(held.getvalue())
+
+
+@contextlib.contextmanager
+def as_if_compiled(compiled: bool) -> Iterator[None]:
+    """Let a model that asks think that it is compiled, or not.
+
+    Compiled, models leave out looks at values that only save time, such as whether a mask hides anything: what is said
+    of them then holds for all values.
+    """
+    with mock.patch.object(torch.compiler, "_is_compiling_flag", compiled):
+        yield

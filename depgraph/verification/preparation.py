@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
 from depgraph.tracing.program import Leaf
 from depgraph.tracing.python.findings import RANDOM, failure
 from depgraph.tracing.restoring import Kept, kept
-from depgraph.tracing.settings import quiet, tracing_settings
+from depgraph.tracing.settings import as_if_compiled, quiet, tracing_settings
 from depgraph.tracing.unsupported import refuse_nested
 from depgraph.verification.arguments import Arguments
 from depgraph.verification.bundles import not_finite
@@ -44,9 +44,16 @@ class Prepared:
     """
 
     def __init__(
-        self, graph: DependencyGraph, model: nn.Module, arguments: Arguments, inputs: list[Leaf], outer: Kept
+        self,
+        graph: DependencyGraph,
+        model: nn.Module,
+        arguments: Arguments,
+        inputs: list[Leaf],
+        outer: Kept,
+        stack: ExitStack,
     ) -> None:
         self.graph, self.model, self.arguments, self.inputs, self.outer = graph, model, arguments, inputs, outer
+        self.stack = stack
         given = {id(leaf.value) for leaf in inputs}
         held = {id(tensor): tensor for tensor in Kept(arguments.arguments).tensors if id(tensor) not in given}
         held.update({id(tensor): tensor for tensor in Kept((model,)).tensors})
@@ -67,6 +74,15 @@ class Prepared:
         TracingError
             Where it runs in none.
         """
+        try:
+            return self._best()
+        except TracingError:  # it may not have been tried as if it were compiled
+            self.stack.enter_context(as_if_compiled(False))
+            with suppress(TracingError):
+                return self._best()
+            raise
+
+    def _best(self) -> Runs:
         error: Exception | None = None
         best, fewest, last = None, 0, None
         by_chance = any(RANDOM in warning for warning in self.graph.warnings)
@@ -134,7 +150,7 @@ def prepared(
     if any(leaf.value.is_nested for leaf in inputs):
         refuse_nested(module, inputs)
     _check_inputs(graph, inputs, named=not isinstance(model, ExportedProgram))
-    with kept(module, args, kwargs) as outer, tracing_settings(), eager():
+    with kept(module, args, kwargs) as outer, tracing_settings(), eager(), ExitStack() as stack:
         if any(leaf.value.is_meta for leaf in inputs):
             raise TracingError(
                 f"The example inputs of {type(module).__name__} are on the meta device, where nothing can be measured. "
@@ -151,7 +167,7 @@ def prepared(
         if not isinstance(model, ExportedProgram) and graph.mode != ("train" if module.training else "eval"):
             module.train(graph.mode == "train")
         try:
-            yield Prepared(graph, module, arguments, inputs, outer)
+            yield Prepared(graph, module, arguments, inputs, outer, stack)
         except DepgraphError:
             raise
         except Exception as error:

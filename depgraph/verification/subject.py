@@ -120,6 +120,7 @@ class Subject:
 
     def example(self) -> list[Tensor]:
         """Run the model on its own values, and learn which way it goes, and whether it writes to anything."""
+        start_random(SEED)  # as each run does
         before = _drawn()
         with self._running([source.value for source in self.sources], SEED, self.constants) as (outputs, way):
             self._way, self._random = way, torch.default_generator.get_state()

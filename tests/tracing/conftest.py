@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -15,12 +15,24 @@ from depgraph.tracing.program import Program
 from depgraph.tracing.structure import tensors_in
 
 
-def evaluate(program: Program) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
-    """Run the graph on the values that its placeholders stand for: the outputs, and the new values of buffers."""
+def evaluate(
+    program: Program, inputs: Mapping[str, torch.Tensor] | None = None
+) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
+    """Run the graph on the values that its placeholders stand for, or on others in place of its inputs.
+
+    Returns
+    -------
+    list of torch.Tensor
+        The outputs.
+    dict
+        The new values of buffers.
+    """
     interpreter = fx.Interpreter(program.module, garbage_collect_values=False, graph=program.graph)
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     with torch.no_grad():
-        interpreter.run(*(program.sources[node.name].value for node in placeholders))
+        sources = [program.sources[node.name] for node in placeholders]
+        given = inputs or {}
+        interpreter.run(*(given.get(s.name, s.value) if s.kind == "input" else s.value for s in sources))
     env: dict[fx.Node, Any] = interpreter.env
     results = [env[r] if isinstance(r, fx.Node) else r for r in program.results]
     return results, {name: env[node] for name, node in program.updates.items()}
@@ -49,6 +61,29 @@ def faithful() -> Callable[..., Program]:
             if name in updates:
                 torch.testing.assert_close(updates[name], value.detach())
         assert_well_formed(program)
+        return program
+
+    return check
+
+
+@pytest.fixture
+def faithful_elsewhere(faithful: Callable[..., Program]) -> Callable[..., Program]:
+    """Check the same, and on other inputs than the example: no value may have been taken for a constant."""
+
+    def check(model: nn.Module, args: tuple[Any, ...], *others: tuple[Any, ...]) -> Program:
+        program = faithful(model, args)
+        for other in others:
+            values = [found.tensor.clone() for found in tensors_in(other)]
+            names = [leaf.name for leaf in program.inputs]
+            results, updates = evaluate(program, dict(zip(names, values, strict=True)))
+            twin = copy.deepcopy(model)
+            with torch.no_grad():
+                outputs = tensors_in(twin(*copy.deepcopy(other)), private=False)
+            for (_, expected), result in zip(outputs, results, strict=True):
+                torch.testing.assert_close(result, expected, equal_nan=True)
+            state = dict(twin.named_buffers()) | dict(twin.named_parameters())
+            for name, value in updates.items():
+                torch.testing.assert_close(value, state[name].detach(), equal_nan=True)
         return program
 
     return check

@@ -151,6 +151,7 @@ def record(
     for memory, twins in zip(memories, call.shared(), strict=True):
         memory.twins = [memories[k] for k in twins]
     versions = {name: recorder.memories.find(state.values[name]) for name in names}
+    forms = {name: Geometry.of(state.values[name]) for name in names}
     fakes = Fakes(recorder.memories.find, recorder.memories.alias) if fake else None
     modes = Modes(recorder, numbers=numbers, whole=whole, fakes=fakes)
     if fakes is not None:
@@ -161,7 +162,7 @@ def record(
     after = State.of(model).values
     updates: dict[str, fx.Node] = {}
     for name in names:
-        now, held, form = after.get(name), versions[name], Geometry.of(state.values[name])
+        now, held, form = after.get(name), versions[name], forms[name]
         if now is None or held is None:
             continue
         if recorder.memories.find(now) is not held or held.version or Geometry.of(now) != form:
