@@ -154,6 +154,11 @@ class Memories(Roots):
                 twin.whole.untyped_storage().copy_(memory.whole.untyped_storage())
 
     def _write(self, memory: Memory, geometry: Geometry, node: fx.Node) -> None:
+        for axis in reversed(range(len(geometry.stride))):
+            if not geometry.stride[axis] and geometry.size[axis] > 1:  # one element, shown again and again
+                sizes, strides = (xs[:axis] + xs[axis + 1 :] for xs in (geometry.size, geometry.stride))
+                geometry = geometry._replace(size=sizes, stride=strides)
+                node = self._emit(aten.select.int, (node, axis, 0), {}, geometry)
         if len(memory.regions) > 1 or (geometry != memory.root and not self._covers(memory, geometry)):
             self._flatten(memory)
         value, part = node, geometry
