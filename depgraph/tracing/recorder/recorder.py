@@ -25,6 +25,9 @@ aten = torch.ops.aten
 
 _LITERAL = aten.lift_fresh.default
 
+#: Views of the memory under a tensor, which may show more of it than the tensor does.
+_OF_MEMORY = {aten.as_strided.default, aten._reshape_alias.default}
+
 
 class SettleError(Exception):
     """Numbers cannot stay symbolic: something is written to a place that is one."""
@@ -172,7 +175,9 @@ class Recorder(Leaving):
         if geometry in memory.views:
             return
         call: tuple[Any, ...] | None = None
-        if single and not any(isinstance(arg, (Tensor, list)) and _has_tensor(arg) for arg in args[1:]):
+        if op in _OF_MEMORY:
+            pass
+        elif single and not any(isinstance(arg, (Tensor, list)) and _has_tensor(arg) for arg in args[1:]):
             call = (op, tuple(args[1:]), dict(kwargs))
         elif (part := piece(source, geometry)) is not None:
             call = (*part, {})
