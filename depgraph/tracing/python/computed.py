@@ -169,7 +169,8 @@ def _differences(recording: Recording, run: Run, changed: Collection[int], by: f
                 if one is not None and two is not None and not _equal(one, two):
                     places.append((k, None))
             for (at, one), (_, two) in zip(_numbers(node), _numbers(twin), strict=True):
-                if _differ(one, two):
+                nodes_differ = isinstance(one, fx.Node) and order[one] != other_order.get(two)
+                if nodes_differ or (not isinstance(one, fx.Node) and _differ(one, two)):
                     places.append((k, at))
     return places, False
 
@@ -179,9 +180,7 @@ def _equal(one: torch.Tensor, two: torch.Tensor) -> bool:
 
 
 def _differ(one: Any, two: Any) -> bool:
-    if isinstance(one, fx.Node):  # it reads what it was computed from already
-        return False
-    if isinstance(two, fx.Node):
+    if isinstance(one, fx.Node) or isinstance(two, fx.Node):
         return True
     return type(one) is not type(two) or (one != two and not (one != one and two != two))
 
@@ -265,17 +264,21 @@ def _lead_index(node: fx.Node, sources: Sequence[fx.Node]) -> fx.Node:
 
 
 def _lead_number(node: fx.Node, at: int | str, value: Any, sources: Sequence[fx.Node], *, same: bool) -> None:
-    """Make an operation take a number from a tensor: from the one that it was read off if it is still the same."""
-    graph = node.graph
+    """Make an operation take a number from a tensor: from the one that it was read off if it is still the same.
+
+    A number that is computed in the graph, but was chosen by what left it, is read besides.
+    """
+    graph, plain = node.graph, value.meta["val"] if isinstance(value, fx.Node) else value
     with graph.inserting_before(node):
         (tensor, *_) = sources
-        if not same or type(torch.zeros((), dtype=tensor.meta["val"].dtype).item()) is not type(value):
-            filled = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+        if not same or type(torch.zeros((), dtype=tensor.meta["val"].dtype).item()) is not type(plain):
+            filled = torch.tensor(plain, dtype=torch.float64 if isinstance(plain, float) else None)
             constant = graph.call_function(torch.ops.aten.scalar_tensor.default, (value,), {"dtype": filled.dtype})
-            tensor = graph.call_function(PYTHON, (constant, list(sources)))
+            chosen = [constant] if isinstance(value, fx.Node) else []
+            tensor = graph.call_function(PYTHON, (constant, [*sources, *chosen]))
             constant.meta = tensor.meta = {**node.meta, "val": filled}
         number = graph.call_function(ITEM, (tensor,))
-    number.meta = {**node.meta, "val": value}
+    number.meta = {**node.meta, "val": plain}
     if isinstance(at, str):
         node.update_kwarg(at, number)
     else:

@@ -44,6 +44,16 @@ class Geometry(NamedTuple):
         """Number of elements."""
         return torch.Size(self.size).numel()
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether some element of memory may be shown more than once."""
+        extent = 0
+        for step, count in sorted((s, n) for s, n in zip(self.stride, self.size, strict=False) if n > 1):
+            if step <= extent:
+                return True
+            extent += (count - 1) * step
+        return False
+
     def order(self) -> tuple[int, ...] | None:
         """Return the axes from the slowest to the fastest if the elements fill one stretch of memory, each once."""
         axes = sorted(range(len(self.size)), key=lambda a: (self.stride[a], self.size[a] != 1), reverse=True)

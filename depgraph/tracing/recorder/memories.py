@@ -167,7 +167,7 @@ class Memories(Roots):
             if view is None:
                 view = memory.views[part] = self._looked_up(memory, part)
             inverse = INVERSES.get(view.operator)
-            if view.parent is None or inverse is None:
+            if view.parent is None or inverse is None or view.parent.overlaps:  # which would hold it again, as it was
                 value = self._into_root(memory, part, value)
                 break
             parent = self.value(memory, view.parent)

@@ -3,6 +3,7 @@
 import copy
 from contextlib import suppress
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -137,7 +138,8 @@ def same(one, other):
     return one.dtype == other.dtype and one.shape == other.shape and bits(one) == bits(other)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of writes that PyTorch will refuse one day
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(STEPS, st.integers(0, 99))
 def test_any_program_of_views_and_writes(steps, seed):
     torch.manual_seed(seed)
