@@ -18,8 +18,9 @@ from depgraph.tracing import loaded
 from depgraph.tracing.given import given
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
 from depgraph.tracing.program import Leaf, Program, Source
-from depgraph.tracing.python.computed import lead_back, shifted
-from depgraph.tracing.python.findings import DREW, Findings, failure, no_values
+from depgraph.tracing.python.computed import RewrittenError, lead_back
+from depgraph.tracing.python.findings import DREW, THREADS, Findings, failure, no_values
+from depgraph.tracing.python.trials import Change, shifted
 from depgraph.tracing.recorder.fakes import NoValuesError
 from depgraph.tracing.recorder.geometry import memory_of
 from depgraph.tracing.recorder.leaving import Shift
@@ -103,17 +104,16 @@ class _Subject:
     numbers: bool = True
     whole: bool = True
     compiled: bool = True
+    rewritten: frozenset[int] = frozenset()
 
     def program(self, mode: str) -> Program:
         """Record the model, and say what each node stands for."""
-        recording = self._tried()
+        recording, known = self._led()
         found = self.call.found
-        recording.hold()
-        known = self._known(recording)
-        lead_back(recording, self._again, known)
         sources = self._sources(recording, known)
         results, updates, reads = recording.held()
-        findings = Findings.of(recording.escapes, reads, sources, [DREW] if self.call.drew else [])
+        more = [text for text, so in ((DREW, self.call.drew), (THREADS, recording.threads)) if so]
+        findings = Findings.of(recording.escapes, reads, sources, more)
         recording.graph.output_node().args = ((*results, *updates.values()),)
         recording.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
         return Program(
@@ -130,6 +130,19 @@ class _Subject:
             mode=mode,
         )
 
+    def _led(self) -> tuple[Recording, set[int]]:
+        """Record the model, with what Python computed led back; return the memories that were there before, too."""
+        while True:
+            recording = self._tried()
+            recording.hold()
+            known = self._known(recording)
+            try:
+                lead_back(recording, self._again, known)
+            except RewrittenError as found:
+                self.rewritten |= found.looks
+            else:
+                return recording, known
+
     def _known(self, recording: Recording) -> set[int]:
         """Return the addresses of memories that were there before the model ran.
 
@@ -138,7 +151,7 @@ class _Subject:
         known = {memory_of(tensor)[0] for tensor in self.held}
         if recording.strangers(known):
             with suppress(Exception):
-                known |= {memory_of(tensor)[0] for tensor in self._again(None, 0.0).constants.values()}
+                known |= {memory_of(tensor)[0] for tensor in self._again(None, "nudged").constants.values()}
         return known
 
     def __post_init__(self) -> None:
@@ -193,17 +206,18 @@ class _Subject:
             known = reason(self.model, self.call, self.call.tensors(), self.inputs, str(error))
         return TracingError(known) if known else failure(self.model, self.inputs, error, runs=True)
 
-    def _again(self, changed: Collection[int] | None, by: float) -> Recording:
+    def _again(self, changed: Collection[int] | None, change: Change) -> Recording:
         """Record the model once more, with something changed: see `lead_back`."""
 
         def move(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+            by = 2.0**-10
             return [t + by * torch.rand_like(t) * t.abs().clamp(by) if t.is_floating_point() else t for t in tensors]
 
         found = self.call.found
         try:
             return self._record(
                 move if changed is not None and not changed else tuple,
-                lambda k, value: shifted(value, by) if k in (changed or ()) else value,
+                lambda k, value: shifted(value, change) if k in (changed or ()) else value,
             )
         finally:
             self.call.found = found
@@ -213,7 +227,7 @@ class _Subject:
             start_random(SEED)
             recording = record(
                 self.model, self.call, self.inputs, self.state, keeping, move, shift,
-                numbers=self.numbers, whole=self.whole, fake=self.fake,
+                numbers=self.numbers, whole=self.whole, fake=self.fake, rewritten=self.rewritten,
             )  # fmt: skip
         if recording.differentiated and self.whole:  # what operators are made of is read again
             self.whole = False

@@ -101,6 +101,11 @@ def current_line() -> Line | None:
     return Line(found.f_code.co_filename, found.f_lineno) if found is not None else None
 
 
+def called_from_here(depth: int) -> bool:
+    """Return whether the code so many calls above the one that asks is part of this package."""
+    return _rank(sys._getframe(depth + 1).f_code.co_filename) == 0
+
+
 def telling(lines: Iterable[Line]) -> Line | None:
     """Return the line of a stack, outermost first, that says most to the user: see `current_line`."""
     best, found = 2, None

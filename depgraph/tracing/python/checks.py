@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Iterator
 from functools import lru_cache
 
 from depgraph.tracing.origin import Line
 
-_CHECKS = ("assert ", "assert(", "torch._assert", "torch._check")
+_CHECKS = ("_assert", "_assert_async", "_check", "_check_with", "_check_value", "_check_type", "_check_index")
 
 
 def is_check(line: Line | None) -> bool:
-    """Return whether a line only checks a value: the model either goes on as it does, or not at all."""
-    return line is not None and linecache.getline(line.file, line.number).lstrip().startswith(_CHECKS)
+    """Return whether all that a line does is check values: the model either goes on as it does, or not at all."""
+    if line is None:
+        return False
+    statements = _statements(line.file).get(line.number, [])
+    return bool(statements) and all(map(_only_checks, statements))
+
+
+def _only_checks(statement: ast.stmt) -> bool:
+    keeps = any(isinstance(node, ast.NamedExpr) for node in ast.walk(statement))
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return not keeps and (
+        isinstance(statement, ast.Assert) or (isinstance(call, ast.Call) and _name(call.func) in _CHECKS)
+    )
 
 
 _BUILDERS = {"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor"}
@@ -34,24 +46,44 @@ def _is_written_down(value: ast.expr | None) -> bool:
 
 
 @lru_cache(maxsize=64)
+def _tree(file: str) -> ast.AST | None:
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def _statements(file: str) -> dict[int, list[ast.stmt]]:
+    """Return the statements of a file by each line that they are on; of one that holds others, by those of its head."""
+    tree = _tree(file)
+    found: dict[int, list[ast.stmt]] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = body[0].lineno - 1 if body else node.end_lineno
+            for number in range(node.lineno, max(last or 0, node.lineno) + 1):
+                found.setdefault(number, []).append(node)
+    return found
+
+
+@lru_cache(maxsize=64)
 def _values(file: str) -> dict[int, list[ast.expr | None]]:
     """Return what tensors are made of in a file, or what is written to places in them, by each line that it is on."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return {}
+    tree = _tree(file)
     found: dict[int, list[ast.expr | None]] = {}
-    for node in ast.walk(tree):
-        value: ast.expr | None
-        if isinstance(node, ast.Call) and _name(node.func) in _BUILDERS:
-            value = node.args[0] if node.args else None
-        elif isinstance(node, ast.Assign) and any(isinstance(target, ast.Subscript) for target in node.targets):
-            value = node.value
-        else:
-            continue
+    for node, value in _made(tree) if tree is not None else ():
         for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
             found.setdefault(number, []).append(value)
     return found
+
+
+def _made(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr | None]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _name(node.func) in _BUILDERS:
+            yield node, node.args[0] if node.args else None
+        elif isinstance(node, ast.Assign) and any(isinstance(target, ast.Subscript) for target in node.targets):
+            yield node, node.value
 
 
 def _name(function: ast.expr) -> str:

@@ -15,7 +15,8 @@ class Escape:
 
     Attributes
     ----------
-    kind : {"condition", "number", "array", "size", "text", "stranger"}
+    kind : {"condition", "number", "symbol", "array", "size", "text", "stranger"}
+        A symbol is a number that stays symbolic, of which nothing need be said before it ends.
     operation : str
         What took it out: ``"item"``, ``"tolist"``.
     value : object
@@ -24,6 +25,10 @@ class Escape:
         The line of the user's code.
     read : torch.fx.Node
         What it was made of.
+    at : int
+        How many nodes there were then.
+    number : torch.fx.Node or None
+        The node of the number where it was symbolic.
     followed : bool
         Whether what Python computes from it is known to be followed.
     movable : bool
@@ -35,5 +40,7 @@ class Escape:
     value: object
     line: Line | None
     read: fx.Node
+    at: int
     followed: bool = False
     movable: bool = False
+    number: fx.Node | None = None

@@ -35,6 +35,11 @@ _FOLLOWED: dict[str, str] = {
 }
 #: What is said of a model that draws random numbers where PyTorch does not see it.
 DREW = "forward draws random numbers by Python's random or by NumPy: analysed with those that were drawn."
+#: What is said of a model that starts threads.
+THREADS = (
+    "forward starts threads, in which nothing is followed: a tensor made or written to there is taken to read all "
+    "inputs."
+)
 _SHOWN = 3
 _LONGEST = 72
 RANDOM = "random numbers"
@@ -92,7 +97,7 @@ class Findings:
         """
         grouped: dict[tuple[Line | None, str, str], tuple[list[str], list[str]]] = {}
         for escape, origin in zip(self.escapes, self.origins, strict=True):
-            if escape.kind == "text" and escape.followed:  # it is shown to somebody
+            if escape.kind == "symbol" or (escape.kind == "text" and escape.followed):  # it is shown to somebody
                 continue
             words = [text for name, text in origin.items() if name not in known]
             if not words and escape.kind != "stranger":  # decided by known values: it is the same for all inputs

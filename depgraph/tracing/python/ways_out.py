@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-Kind = Literal["condition", "number", "array", "size", "text"]
+Kind = Literal["condition", "number", "symbol", "array", "size", "text"]
 
 _T = torch.Tensor
 
@@ -59,7 +59,7 @@ _UNTAGGED = frozenset(
     }
 )  # fmt: skip
 #: Operators that read one of their arguments where nothing sees it, to decide what they return: which one.
-READ_UNSEEN: dict[Any, int] = {_aten.tensor_split.tensor_indices_or_sections: 1}
+READ_UNSEEN: dict[Any, int] = {_aten.tensor_split.tensor_indices_or_sections: 1, _aten.narrow.Tensor: 2}
 _MASKS = (torch.bool, torch.uint8)
 
 

@@ -16,7 +16,7 @@ from depgraph.tracing.python.opaque import PYTHON
 from depgraph.tracing.python.ways_out import Kind
 from depgraph.tracing.recorder.geometry import Geometry
 from depgraph.tracing.recorder.nodes import Nodes
-from depgraph.tracing.recorder.private import in_transform, unrecorded
+from depgraph.tracing.recorder.private import unrecorded, unwrapped
 
 aten = torch.ops.aten
 
@@ -45,25 +45,35 @@ class Leaving(Nodes):
         self.shift = shift
         self.escapes: list[Escape] = []
 
-    def left(self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node], *, movable: bool = False) -> Any:
-        """Note a value that leaves the graph, and return it, changed perhaps: a number, an array, or what is movable.
+    def left(
+        self, kind: Kind, operation: str, value: Any, reads: Sequence[fx.Node],
+        *, movable: bool | None = None, number: fx.Node | None = None,
+    ) -> Any:  # fmt: skip
+        """Note a value that leaves the graph, and return it, changed perhaps if it may be.
 
         One that is only checked is passed over: the model then goes on as it does, or not at all.
         """
         line = current_line()
-        if is_check(line) or not reads:
+        if not reads or is_check(line):
             return value
-        movable = movable or kind in ("number", "array", "text")
-        given = self.shift(len(self.escapes), value) if self.shift is not None and movable else value
-        self.escapes += [Escape(kind, operation, value, line, read, movable=movable) for read in reads]
+        if movable is None:
+            movable = kind in ("number", "array", "text", "symbol")
+        given = value
+        if self.shift is not None and movable:
+            with unrecorded():
+                given = self.shift(len(self.escapes), value)
+        at = len(self.graph.nodes)
+        for read in reads:
+            self.escapes.append(Escape(kind, operation, given, line, read, at, movable=movable, number=number))
         return given
 
     def number(self, tensor: Tensor, value: Any) -> Any:
         """Return the number in a tensor, which stays symbolic for as long as Python lets it."""
         node = self.seen(tensor)
-        if node is None or type(value) not in (int, float, bool):
+        if type(value) not in (int, float, bool):
             return value
-        return symbolic(value, self.call(aten.item.default, (node,), {}, value), self)
+        item = self.call(aten.item.default, (node,), {}, value)
+        return symbolic(self.left("symbol", "item", value, [node], number=item), item, self)
 
     def anywhere(self, tensor: Tensor, axis: int, place: Any) -> Tensor:
         """Return what a tensor holds at a place that was read off a tensor; not a view, since it may be any place."""
@@ -92,7 +102,8 @@ class Leaving(Nodes):
         if number.node is None:
             return number.value
         read = self._tensor(number.node, number.value)
-        return self.left(kind, "item", number.value, [read], movable=True)  # max() is decided by a condition
+        # A number changes with the symbols that it was computed from; a condition may choose among values, as in max().
+        return self.left(kind, "item", number.value, [read], movable=kind == "condition", number=number.node)
 
     def _tensor(self, node: fx.Node, value: Any) -> fx.Node:
         """Return a tensor that holds a number of the graph: the one that it was read off, else a new one."""
@@ -105,9 +116,7 @@ class Leaving(Nodes):
             aten.scalar_tensor.default, (node,), {"dtype": dtype}, self.laid_out(Geometry(0, (), (), dtype))
         )
 
-    def seen(self, tensor: Tensor) -> fx.Node | None:
-        """Return the node of a tensor whose values leave; inside of a transform there is none."""
-        if in_transform():
-            return None
+    def seen(self, tensor: Tensor) -> fx.Node:
+        """Return the node of a tensor whose values leave."""
         with unrecorded():
-            return self.read(tensor)
+            return self.read(unwrapped(tensor))

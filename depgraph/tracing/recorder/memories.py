@@ -14,9 +14,9 @@ from torch import Tensor, fx
 
 from depgraph.tracing.python.opaque import PYTHON
 from depgraph.tracing.recorder.geometry import INVERSES, Geometry, has_strides, memory_of, piece
-from depgraph.tracing.recorder.memory import Memory, View
+from depgraph.tracing.recorder.memory import Lent, Memory, View
 from depgraph.tracing.recorder.private import StorageWeakRef, unrecorded
-from depgraph.tracing.recorder.roots import Constant, Emit, Roots, flat
+from depgraph.tracing.recorder.roots import Constant, Emit, Roots, flat, storage_of
 
 aten = torch.ops.aten
 
@@ -27,11 +27,24 @@ class Memories(Roots):
     Parameters
     ----------
     emit, constant : callable
+
+    Attributes
+    ----------
+    rewritten : set of int
+        Which looks at memory that was handed out, counted from the first, showed something new.
+    expected : frozenset of int
+        Which of them count as if they did.
+    all_lent : bool
+        Whether all memory was handed out.
     """
 
     def __init__(self, emit: Emit, constant: Constant) -> None:
         super().__init__(emit, constant)
         self._known: dict[int, Memory] = {}
+        self._looks = 0
+        self.rewritten: set[int] = set()
+        self.all_lent = False
+        self.expected: frozenset[int] = frozenset()
 
     def written_constants(self) -> set[str]:
         """Return the names of the constants whose memory was written to."""
@@ -78,6 +91,11 @@ class Memories(Roots):
         """Note a tensor that was there before, or that came about by other means than operators."""
         key, owner = memory_of(tensor)
         whole = tensor
+        others = self._at_address(owner) if owner is not tensor else []
+        for other, place in others:
+            if place == (owner.data_ptr(), owner.nbytes()):  # the same, by another name
+                self._known[key] = other
+                return other
         if owner is not tensor and has_strides(tensor):
             geometry = Geometry.of(tensor)
             count = owner.nbytes() // tensor.element_size()
@@ -87,7 +105,27 @@ class Memories(Roots):
         node = self._constant(whole)
         self._known[key] = memory = Memory(owner, whole, Geometry.of(whole), node, fresh=False)
         memory.constants.append(node)
+        for other, _ in others:
+            memory.beside.append(other)
+            other.beside.append(memory)
+        if owner is not tensor and not owner.resizable():  # memory that is not PyTorch's own
+            self._lend(memory, owner)
         return memory
+
+    def _at_address(self, storage: Any) -> list[tuple[Memory, tuple[int, int]]]:
+        """Return the memories that have bytes in common with a storage, with the place and length of each."""
+        if storage.resizable() or not storage.nbytes() or storage.device.type == "meta":
+            return []  # PyTorch's own memory has one name only
+        start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+        found: dict[int, tuple[Memory, tuple[int, int]]] = {}
+        for memory in self._known.values():
+            held = storage_of(memory)
+            if held is None or held.device.type == "meta":
+                continue
+            place = held.data_ptr(), held.nbytes()
+            if place[0] < end and start < place[0] + place[1]:
+                found[id(memory)] = memory, place
+        return list(found.values())
 
     def read(self, tensor: Tensor) -> fx.Node:
         """Return the node that holds a tensor now."""
@@ -102,18 +140,48 @@ class Memories(Roots):
         """Note that the memory of a tensor was handed out, and may be written to unseen from now on."""
         memory = self.find(tensor)
         assert memory is not None
-        with unrecorded():
-            memory.lent = tensor.detach(), tensor.detach().clone()
+        storage = storage_of(memory)
+        if storage is not None and storage.device.type != "meta":
+            self._lend(memory, storage)
 
-    def _look_again(self, memory: Memory, lent: tuple[Tensor, Tensor]) -> None:
-        """Take what a memory holds that was handed out for a new tensor, if it holds something else than before."""
-        tensor, before = lent
+    def lend_all(self) -> None:
+        """Note that all memory that the model has used so far may be written to unseen from now on: by a thread."""
+        self.all_lent = True
+        for memory in list(self._known.values()):
+            storage = storage_of(memory) if memory.fresh or memory.alone else None
+            if storage is not None and memory.lent is None and storage.device.type != "meta":
+                self._lend(memory, storage)
+
+    def _lend(self, memory: Memory, storage: Any) -> None:
         with unrecorded():
-            if torch.equal(tensor.nan_to_num(), before.nan_to_num()):
+            memory.lent = Lent(storage, flat(torch.empty(0, dtype=torch.uint8, device=storage.device), storage).clone(),
+                               memory.version)  # fmt: skip
+
+    def _look_again(self, memory: Memory, lent: Lent) -> None:
+        """Take what a memory holds that was handed out for a new tensor, if it holds something else than before.
+
+        What operators have written there since it was handed out is read besides.
+        """
+        look, self._looks = self._looks, self._looks + 1
+        with unrecorded():
+            if look not in self.expected and torch.equal(flat(lent.held, lent.storage), lent.held):
                 return
-            now = tensor.clone()
-        memory.lent = tensor, now
-        self._write(memory, Geometry.of(tensor), self._constant(now))
+        self.rewritten.add(look)
+        self.take(memory)
+        self._lend(memory, lent.storage)
+
+    def take(self, memory: Memory) -> None:
+        """Take what a memory holds that something else than operators has written for a new tensor."""
+        storage, root = storage_of(memory), memory.root
+        if storage is None or storage.device.type == "meta":
+            return
+        with unrecorded():
+            shown = torch.empty(0, dtype=root.dtype, device=storage.device)
+            now = shown.set_(storage, root.offset, root.size, root.stride).clone()
+        node = self._constant(now)
+        if memory.version != (memory.lent.version if memory.lent is not None else 0):
+            node = self._emit(PYTHON, (node, [memory.node]), {}, root)
+        self._write(memory, root, node)
 
     def view(self, source: Geometry, memory: Memory, tensor: Tensor, call: tuple[Any, ...] | None) -> None:
         """Note that a tensor shows a part of a memory, made of another part of it by a call."""
@@ -141,17 +209,26 @@ class Memories(Roots):
         """Note that a part of a memory holds something else from now on."""
         for one in (memory, *memory.twins):
             self._write(one, geometry, node)
-            if one.lent is not None:
-                with unrecorded():
-                    one.lent = one.lent[0], one.lent[0].clone()
+            self._seen_again(one)
         if (whole := memory.part_of) is not None:
             reads = [whole.node, memory.node]
             self._write(whole, whole.root, self._emit(PYTHON, (whole.node, reads), {}, whole.root))
+        for other in memory.beside:
+            reads = [other.node, memory.node]
+            self._write(other, other.root, self._emit(PYTHON, (other.node, reads), {}, other.root))
+            self._seen_again(other)
         for twin in memory.twins:
             assert memory.whole is not None
             assert twin.whole is not None
             with unrecorded():
                 twin.whole.untyped_storage().copy_(memory.whole.untyped_storage())
+
+    def _seen_again(self, memory: Memory) -> None:
+        """Note that what was written to a memory that is handed out is known."""
+        if memory.lent is not None:
+            version = memory.lent.version
+            self._lend(memory, memory.lent.storage)
+            memory.lent = memory.lent._replace(version=version)
 
     def _write(self, memory: Memory, geometry: Geometry, node: fx.Node) -> None:
         for axis in reversed(range(len(geometry.stride))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor, fx
 
@@ -33,6 +33,23 @@ class View:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
+class Lent(NamedTuple):
+    """A memory that may be written to unseen.
+
+    Attributes
+    ----------
+    storage : torch.UntypedStorage
+    held : torch.Tensor
+        A copy of its bytes.
+    version : int
+        The version of the memory then.
+    """
+
+    storage: Any
+    held: Tensor
+    version: int
+
+
 class Memory:
     """One memory, and what is known of it.
 
@@ -57,8 +74,10 @@ class Memory:
         Whether nobody has seen more of it than what is known.
     loose : bool
         Whether it is a copy of what the program takes for a view.
-    lent : tuple or None
-        A tensor whose memory was handed out to NumPy, and a copy of what was in it.
+    lent : Lent or None
+        What was in it when it was handed out, if it was.
+    beside : list of Memory
+        Memories that go by another name and are the same bytes in part.
     fresh : bool
         Whether it was made while the model ran.
     whole : torch.Tensor or None
@@ -75,4 +94,5 @@ class Memory:
         self.loose = False
         self.alone = fresh
         self.part_of: Memory | None = None
-        self.lent: tuple[Tensor, Tensor] | None = None
+        self.lent: Lent | None = None
+        self.beside: list[Memory] = []

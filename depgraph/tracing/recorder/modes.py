@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
+from depgraph.tracing.origin import called_from_here
 from depgraph.tracing.python.built import BUILDERS, built, written_data
+from depgraph.tracing.python.choosing import choosing
 from depgraph.tracing.python.indexing import getitem, has_place
 from depgraph.tracing.python.numbers import is_symbolic, plain
-from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SCALARS, SHOWN, WAYS_OUT
+from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SCALARS, SHOWN, WAYS_OUT, Kind
 from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
 from depgraph.tracing.recorder.functional import functional, kept_whole
 from depgraph.tracing.recorder.higher_order import recorded
@@ -24,10 +28,12 @@ from depgraph.tracing.recorder.private import (
     has_own_dispatch,
     in_transform,
     is_differentiating,
+    is_wrapped,
     natively,
     plain_constructors,
     python_dispatcher,
     unrecorded,
+    unwrapped,
     without_upper,
 )
 from depgraph.tracing.recorder.recorder import Recorder
@@ -70,6 +76,8 @@ class Modes:
         with ExitStack() as stack:
             for context in (plain_constructors(), self._functions, self._lower, python_dispatcher(), self._upper):
                 stack.enter_context(context)
+            if self.numbers:
+                stack.enter_context(choosing())
             yield
 
     @contextmanager
@@ -117,7 +125,8 @@ class Modes:
         """Run an operator that takes a value out of tensors."""
         reads = [self.recorder.read(tensor) for tensor in args if isinstance(tensor, Tensor)]
         value = self.taken(op, args, kwargs)
-        return self.recorder.left("condition" if isinstance(value, bool) else "number", op._opname, value, reads)
+        kind: Kind = "condition" if isinstance(value, bool) else "number"
+        return self.recorder.left(kind, op._opname, value, reads, movable=True)
 
     def taken(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Call what takes values out of tensors, and record nothing of it."""
@@ -130,8 +139,17 @@ class Modes:
         with self.silent(), unrecorded():
             return function(*values, **kwargs)
 
-    def split(self, op: Any, tensor: Tensor, ends: Tensor, dim: int = 0) -> list[Tensor]:
-        """Run an operator that splits a tensor where the values of another one say."""
+    def stretches(self, op: Any, *args: Any) -> Any:
+        """Run an operator that takes parts of a tensor which start where the values of another one say."""
+        return self._narrow(*args) if op is aten.narrow.Tensor else self._split(op, *args)
+
+    def _narrow(self, tensor: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
+        first = self.taken(Tensor.item, (start,), {})
+        with self.silent():
+            part = torch.arange(tensor.shape[dim]).narrow(0, first, length)
+        return self.recorder.stretch(tensor, dim, part, first % max(tensor.shape[dim], 1), start)
+
+    def _split(self, op: Any, tensor: Tensor, ends: Tensor, dim: int = 0) -> list[Tensor]:
         values = self.taken(Tensor.tolist, (ends,), {})
         self.recorder.left("size", op._opname, values, [self.recorder.read(ends)])
         with self.silent():
@@ -146,16 +164,22 @@ class Modes:
             return self.recorder.number(tensor, self.taken(Tensor.item, (tensor,), {}))
         if tensor.numel() > _MOST:
             values = self.taken(Tensor.tolist, (tensor,), {})
-            reads = [self.recorder.seen(tensor)]
-            return self.recorder.left("array", "tolist", values, [read for read in reads if read is not None])
+            return self.recorder.left("array", "tolist", values, [self.recorder.seen(tensor)])
         with self.calling():
             return [self.numbers_in(part, whole=True) for part in tensor]
+
+    def lend(self, tensor: Tensor) -> None:
+        """Note that the memory of a tensor is handed out."""
+        with unrecorded():
+            tensor = unwrapped(tensor)
+            self.recorder.read(tensor)
+            self.recorder.before_write(tensor)
+            self.recorder.memories.lend(tensor)
 
     def text(self, tensor: Tensor, form: str) -> str:
         """Return the number in a tensor as a text, of which Python may make a number again."""
         value = self.taken(Tensor.item, (tensor,), {})
-        read = self.recorder.seen(tensor)
-        return format(self.recorder.left("text", "format", value, [read] if read is not None else []), form)
+        return format(self.recorder.left("text", "format", value, [self.recorder.seen(tensor)]), form)
 
     @property
     def off(self) -> bool:
@@ -182,7 +206,7 @@ class _Upper(UpperMode):
             return func(*args, **kwargs)
         if func in READ_UNSEEN:
             with modes.inside():
-                return modes.split(func, *args, **kwargs)
+                return modes.stretches(func, *args, **kwargs)
         if func is aten.batch_norm.default:
             with modes.inside():
                 return _batch_norm(*args)
@@ -269,19 +293,31 @@ class _Functions(TorchFunctionMode):
         kwargs, modes = kwargs or {}, self.modes
         if modes._off:
             return func(*args, **kwargs)
+        if in_transform() or (func in _BACKWARD and any(map(is_wrapped, pytree.tree_leaves((args, kwargs))))):
+            with without_upper():  # such tensors the mode above autograd cannot be shown, if they stand for numbers
+                return self._see(func, args, kwargs)
+        return self._see(func, args, kwargs)
+
+    def _see(self, func: Any, args: Any, kwargs: Any) -> Any:
+        modes = self.modes
         if func is Tensor.__deepcopy__:  # copies memory behind the back of operators
             return args[0].clone()
         if isinstance(func, torch._ops.HigherOrderOperator):
             if in_transform():
-                with without_upper():
-                    return func(*args, **kwargs)
+                return func(*args, **kwargs)
             return recorded(modes, func, args, kwargs)
         if func is Tensor.__format__ and not args[0].ndim and not in_transform():
             return modes.text(*args)
         if func in SHOWN:
+            shown = modes.recorder.left("text", func.__name__.strip("_"), args[0], [modes.recorder.seen(args[0])])
             with modes.silent():
-                return func(*args, **kwargs)
+                return func(shown, *args[1:], **kwargs)
         if not _hashable(func):
+            return func(*args, **kwargs)
+        if func in MEMORY and func not in WAYS_OUT:
+            if called_from_here(2):
+                return func(*args, **kwargs)
+            modes.lend(args[0])
             return func(*args, **kwargs)
         if func is Tensor.__getitem__ and modes.numbers and has_place(args[1]):
             with modes.calling():
@@ -297,12 +333,20 @@ class _Functions(TorchFunctionMode):
         if modes.numbers and func in _READ_OFF and not in_transform() and not args[0].is_complex():
             return modes.numbers_in(args[0], whole=func is Tensor.tolist)
         reads = [modes.recorder.seen(value) for value in args if isinstance(value, Tensor)]
-        if func in MEMORY and reads[0] is not None:
-            modes.recorder.before_write(args[0])
-            modes.recorder.memories.lend(args[0])
+        if func in MEMORY:
+            modes.recorder.before_write(unwrapped(args[0]))
         value = modes.taken(func, args, kwargs)
-        return modes.recorder.left(kind, func.__name__.strip("_"), value, [read for read in reads if read is not None])
+        given = modes.recorder.left(kind, func.__name__.strip("_"), value, reads)
+        if func in MEMORY:
+            if isinstance(value, np.ndarray) and given is not value and value.flags.writeable:
+                np.copyto(value, given)  # it is the tensor's own memory
+                given = value
+            modes.lend(args[0])
+        return given
 
+
+#: They run backwards through what was differentiated.
+_BACKWARD = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
 
 #: They give numbers that may stay symbolic.
 _READ_OFF = {Tensor.item, Tensor.tolist}

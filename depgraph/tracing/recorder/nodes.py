@@ -76,7 +76,9 @@ class Nodes:
 
     def view_of(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], geometry: Geometry) -> fx.Node:
         """Add a call to the graph whose value is laid out in a given way."""
-        return self.call(target, args, kwargs, self.laid_out(geometry))
+        node = self.call(target, args, kwargs, self.laid_out(geometry))
+        node.meta["view"] = True
+        return node
 
     def _noted(self, node: fx.Node, value: Any) -> fx.Node:
         module = current_module()

@@ -13,7 +13,13 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey
-from torch._C._functorch import get_dynamic_layer_stack_depth, peek_interpreter_stack
+from torch._C._functorch import (
+    get_dynamic_layer_stack_depth,
+    get_unwrapped,
+    is_functorch_wrapped_tensor,
+    peek_interpreter_stack,
+)
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch._subclasses.schema_check_mode import SchemaCheckMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _pop_mode_temporarily
@@ -27,12 +33,14 @@ __all__ = [
     "has_own_dispatch",
     "in_transform",
     "is_differentiating",
+    "is_wrapped",
     "levels_kept",
     "natively",
     "plain_constructors",
     "python_dispatcher",
     "subclasses",
     "unrecorded",
+    "unwrapped",
     "without_upper",
 ]
 
@@ -68,6 +76,18 @@ def in_transform() -> bool:
     return peek_interpreter_stack() is not None
 
 
+def is_wrapped(value: Any) -> bool:
+    """Return whether a tensor stands for another one inside of a transform of `torch.func`, or did."""
+    return isinstance(value, torch.Tensor) and is_functorch_wrapped_tensor(value)
+
+
+def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor that one stands for inside of transforms of `torch.func`."""
+    while is_functorch_wrapped_tensor(tensor):
+        tensor = get_unwrapped(tensor)
+    return tensor
+
+
 def has_own_dispatch(args: Any) -> bool:
     """Return whether there is a tensor among arguments whose class runs operators in its own way."""
     return any(
@@ -88,16 +108,21 @@ def is_differentiating() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
-def unrecorded() -> AbstractContextManager[Any]:
-    """Run without any dispatch mode."""
-    context: AbstractContextManager[Any] = _disable_current_modes()
-    return context
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Run without any mode."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
 
 
-def without_upper() -> AbstractContextManager[Any]:
+@contextlib.contextmanager
+def without_upper() -> Iterator[None]:
     """Run without the mode that is above autograd."""
-    context: AbstractContextManager[Any] = _pop_mode_temporarily(DispatchKey.PreDispatch)
-    return context
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(natively())
+        if _len_torch_dispatch_stack_pre_dispatch():
+            stack.enter_context(_pop_mode_temporarily(DispatchKey.PreDispatch))
+        yield
 
 
 def python_dispatcher() -> AbstractContextManager[Any]:

@@ -19,6 +19,7 @@ from depgraph.tracing.recorder.geometry import Geometry, memory_of
 from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.modes import Modes
 from depgraph.tracing.recorder.recorder import Recorder
+from depgraph.tracing.recorder.threads import noticed
 from depgraph.tracing.restoring import Kept
 from depgraph.tracing.state import State
 from depgraph.tracing.wrapper import Call, Move
@@ -53,6 +54,10 @@ class Recording:
         The names of constants that were written to.
     overwritten : set of str
         The names of inputs that were written to.
+    rewritten : frozenset of int
+        Which looks at memory that Python could write to, counted from the first, showed that it had.
+    threads : bool
+        Whether threads were started.
     """
 
     graph: fx.Graph
@@ -67,6 +72,8 @@ class Recording:
     updates: dict[str, fx.Node]
     written: set[str]
     overwritten: set[str]
+    rewritten: frozenset[int]
+    threads: bool
 
     def hold(self) -> None:
         """Let the graph return all that is wanted of it, so that none of it gets lost when it is changed."""
@@ -114,6 +121,7 @@ def record(
     model: nn.Module, call: Call, inputs: Sequence[Leaf], state: State, kept: Kept,
     move: Move = tuple, shift: Shift | None = None,
     numbers: bool = True, whole: bool = True, fake: bool = False,
+    rewritten: frozenset[int] = frozenset(),
 ) -> Recording:  # fmt: skip
     """Run a model once on its example inputs and return what it did.
 
@@ -132,8 +140,11 @@ def record(
         Whether composite operators stay whole that could be differentiated.
     fake : bool
         Whether the model runs without data.
+    rewritten : frozenset of int
+        Which looks at memory that Python could write to count as if they showed that it had.
     """
     recorder = Recorder(kept.before_write, shift=shift)
+    recorder.memories.expected = rewritten
     declared: dict[fx.Node, tuple[Kind, str]] = {}
     names = [name for name in state.values if name not in state.tied]
     for name in names:
@@ -156,8 +167,9 @@ def record(
     modes = Modes(recorder, numbers=numbers, whole=whole, fakes=fakes)
     if fakes is not None:
         given = [fakes.given(tensor) for tensor in given]
-    with _modules_noted(model, modes), modes.watching():
+    with noticed(recorder.memories.lend_all), _modules_noted(model, modes), modes.watching():
         results = call(model, given)
+    recorder.filled(results)
     outputs = [recorder.read(tensor) for tensor in results]
     after = State.of(model).values
     updates: dict[str, fx.Node] = {}
@@ -190,6 +202,8 @@ def record(
         updates=updates,
         written=recorder.memories.written_constants(),
         overwritten=overwritten,
+        rewritten=frozenset(recorder.memories.rewritten),
+        threads=recorder.memories.all_lent,
     )
 
 

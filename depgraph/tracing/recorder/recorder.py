@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch.utils import _pytree as pytree
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import current_line
@@ -24,6 +25,12 @@ from depgraph.tracing.recorder.private import unrecorded
 aten = torch.ops.aten
 
 _LITERAL = aten.lift_fresh.default
+
+#: Operators whose results hold whatever was in their memory.
+_BLANK = {
+    aten.empty.memory_format, aten.empty_like.default, aten.empty_strided.default, aten.new_empty.default,
+    aten.new_empty_strided.default, aten.empty_permuted.default,
+}  # fmt: skip
 
 #: Views of the memory under a tensor, which may show more of it than the tensor does.
 _OF_MEMORY = {aten.as_strided.default, aten._reshape_alias.default}
@@ -60,6 +67,7 @@ class Recorder(Leaving):
         self.before_write = before_write
         self.literals: set[str] = set()
         self.computed: set[str] = set()
+        self._blank: list[Memory] = []
 
     def run(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], perform: Callable[..., Any]) -> Any:
         """Perform an operation and write it down.
@@ -74,6 +82,9 @@ class Recorder(Leaving):
         if op is _LITERAL and self.memories.find(args[0]) is None:
             self._literal(str(self.read(args[0]).target))
         tensors: list[Tensor] = []
+        returns = op._schema.returns
+        if self._blank and not op._schema.is_mutable and returns and returns[0].alias_info is None:
+            self.filled((args, kwargs))
         if any(map(is_symbolic, (*args, *kwargs.values()))) or _has_symbolic_sizes(args):
             args, kwargs = self._settled(op, args, kwargs)
             nodes = self._nodes((args, kwargs), tensors)
@@ -103,6 +114,16 @@ class Recorder(Leaving):
             if has_sizes_from_values(op, args):
                 self._sized(op, args, outputs)
         return result
+
+    def filled(self, tree: Any) -> None:
+        """Note that tensors are read: those that no operation has filled were filled by something else."""
+        self._blank = [memory for memory in self._blank if not memory.version]
+        if not self._blank:
+            return
+        read = [self.memories.find(leaf) for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]
+        for memory in self._blank:
+            if any(memory is one for one in read):
+                self.memories.take(memory)
 
     def _literal(self, name: str) -> None:
         """Note a tensor that Python made of numbers: those written down in the program, or perhaps others."""
@@ -164,6 +185,8 @@ class Recorder(Leaving):
                 made[key].views[Geometry.of(output)] = View(0, own)
             else:
                 made[key] = self.memories.made(output, own)
+                if op in _BLANK and output.numel() and not output.is_meta:
+                    self._blank.append(made[key])
                 if op._schema.returns[0].alias_info is not None and sources:  # a part of what has no memory to name
                     made[key].part_of = self.memories.at(sources[0][0])
 

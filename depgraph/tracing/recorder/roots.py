@@ -101,7 +101,7 @@ class Roots:
             parts: Sequence[tuple[Geometry, fx.Node]] = [(memory.root, memory.node)]
         else:
             parts = memory.regions
-        owner = memory.owner if memory.whole is not None else _storage_of(memory)
+        owner = storage_of(memory)
         if owner is None or (not memory.root.stride and memory.root.size):
             raise _lost(memory.root)
         with unrecorded():
@@ -127,8 +127,10 @@ def has_strides_of(memory: Memory) -> bool:
     return len(memory.root.stride) == len(memory.root.size)
 
 
-def _storage_of(memory: Memory) -> Any:
-    """Return the storage of a memory made while the model ran."""
+def storage_of(memory: Memory) -> Any:
+    """Return the storage of a memory, None where it has none, or none any more."""
+    if memory.whole is not None:
+        return memory.whole.untyped_storage() if memory.owner is not memory.whole else None
     if not isinstance(memory.owner, StorageWeakRef) or memory.owner.expired():
         return None
     return torch.UntypedStorage._new_with_weak_ptr(memory.owner.cdata)

@@ -1,0 +1,66 @@
+"""Python's ``max``, ``min`` and ``sorted`` of symbolic numbers, which are symbolic too.
+
+Python itself would compare the numbers one with another, and each comparison would be a condition.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+from depgraph.tracing.python.behind import apply
+from depgraph.tracing.python.operators import dress, number_of
+
+_max, _min, _sorted = max, min, sorted
+
+
+def ordered(place: int, reverse: bool, *numbers: float) -> float:
+    """Return the number at a place of a sorted list.
+
+    >>> ordered(0, True, 1, 3, 2)
+    3
+    """
+    return _sorted(numbers, reverse=reverse)[place]
+
+
+@contextmanager
+def choosing() -> Iterator[None]:
+    """Let Python's functions take symbolic numbers. Anything else they take as ever."""
+    with ExitStack() as stack:
+        for name, function in {"max": _extreme(_max), "min": _extreme(_min), "sorted": _ordering}.items():
+            stack.enter_context(mock.patch.object(builtins, name, function))
+        yield
+
+
+def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    def extreme(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or not args:
+            return function(*args, **kwargs)
+        values = list(args[0]) if len(args) == 1 else args
+        if len(values) < 2 or not _are_symbolic(values):
+            return function(values) if len(args) == 1 else function(*args)
+        return dress(apply(function, *map(_plain, values)))
+
+    return extreme
+
+
+def _ordering(values: Any, /, *, key: Any = None, reverse: bool = False) -> list[Any]:
+    values = list(values)
+    if key is not None or not _are_symbolic(values):
+        return _sorted(values, key=key, reverse=reverse)
+    numbers = list(map(_plain, values))
+    return [dress(apply(ordered, place, bool(reverse), *numbers)) for place in range(len(numbers))]
+
+
+def _are_symbolic(values: Any) -> bool:
+    found = [number_of(value) for value in values]
+    others = [value for value, number in zip(values, found, strict=True) if number is None]
+    return any(number is not None for number in found) and all(type(value) in (int, float, bool) for value in others)
+
+
+def _plain(value: Any) -> Any:
+    number = number_of(value)
+    return value if number is None else number

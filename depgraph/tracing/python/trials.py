@@ -1,0 +1,328 @@
+"""Runs of a model in which values that left are changed, compared with the run as it is."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Collection
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+if TYPE_CHECKING:
+    from depgraph.tracing.recorder.record import Recording
+
+aten = torch.ops.aten
+
+Change = Literal["nudged", "moved", "turned", "raised", "lowered"]
+#: Records the model again, some of the values that left changed so; without any, the inputs.
+Run = Callable[[Collection[int], Change], "Recording"]
+
+#: What is different in another run: a node by its number, and which of its arguments; or one of the two below.
+Place = tuple[int, Any]
+#: The tensor that a node holds, and what an operation does or to what it does it.
+TENSOR, CHOSEN = "tensor", "chosen"
+
+#: By these, a run hardly ever takes another branch: the first is small, the second gets past a limit.
+NEAR: tuple[Change, ...] = ("nudged", "moved")
+#: By these, a value gets past a threshold wherever that is.
+FAR: tuple[Change, ...] = ("raised", "lowered")
+_FAR = 1000
+
+#: Types of arguments that are any number.
+NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+#: Operators that take a place, or two ends of a stretch: which arguments those are.
+INDICES: dict[Any, tuple[int, ...]] = {
+    aten.select.int: (2,),
+    aten.slice.Tensor: (2, 3),
+    aten.select_scatter.default: (3,),
+    aten.slice_scatter.default: (3, 4),
+}
+
+
+def shifted(value: Any, change: Change) -> Any:
+    """Return another value of the same kind: a number, or a nest of numbers, an array or a tensor.
+
+    Examples
+    --------
+    >>> shifted([1.0, 2, True], "moved")
+    [1.75, 1, False]
+    >>> shifted(2, "raised")
+    2002
+    """
+    if isinstance(value, torch.Tensor):
+        return torch.from_numpy(np.asarray(shifted(value.detach().cpu().resolve_conj().numpy(), change)))
+    if isinstance(value, np.ndarray):
+        return _array(value, change)
+    if isinstance(value, (list, tuple)):
+        return value[::-1] if change == "turned" else type(value)(shifted(item, change) for item in value)
+    if isinstance(value, bool):
+        return change == "raised" if change in FAR else not value
+    if isinstance(value, int):
+        return value + {"nudged": 1, "moved": -1}.get(change, _far(abs(value), change))
+    if isinstance(value, (float, complex)):
+        size = abs(value)
+        return type(value)(value + _step(size, change)) if math.isfinite(size) else 1.0
+    return value
+
+
+def _step(size: Any, change: Change) -> Any:
+    if change in FAR:
+        return _far(size, change)
+    return np.maximum(size, 2.0**-10) * 2.0**-10 if change == "nudged" else np.maximum(size, 0.5) * 0.75
+
+
+def _far(size: Any, change: Change) -> Any:
+    return (_FAR if change == "raised" else -_FAR) * (max(size, 1) if isinstance(size, int) else np.maximum(size, 1))
+
+
+def _array(value: np.ndarray, change: Change) -> np.ndarray:
+    if change == "turned":
+        return np.ascontiguousarray(np.flip(value))
+    if value.dtype == bool:
+        return np.full_like(value, change == "raised") if change in FAR else ~value
+    if value.dtype.kind in "iu":
+        if change in FAR:
+            limits = np.iinfo(value.dtype)
+            return np.asarray(np.clip(value.astype(object) + _far(1, change), limits.min, limits.max), value.dtype)
+        one = value.dtype.type(1)
+        return np.asarray(value + one if change == "nudged" else value - one)
+    if value.dtype.kind not in "fc":
+        return value
+    with np.errstate(all="ignore"):
+        moved = value + _step(np.abs(value), change)
+    return np.asarray(np.where(np.isfinite(value), moved, 1), value.dtype)
+
+
+@dataclass(eq=False)
+class Trial:
+    """What was different in another run.
+
+    Attributes
+    ----------
+    changed : tuple of int
+        The values that were changed, by their numbers.
+    complete : bool
+        Whether the same operations ran, to the end.
+    reached : int
+        How many nodes were compared.
+    places : dict
+        Where something is different: a number, and what it was there; a tensor; for what an operation is applied to,
+        the numbers of the nodes that it was applied to there.
+    values : list
+        The values that left there.
+    rewritten : frozenset of int
+        Looks at memory that Python could write to which showed that it had.
+    """
+
+    changed: tuple[int, ...]
+    complete: bool = False
+    reached: int = 0
+    places: dict[Place, Any] = field(default_factory=dict)
+    values: list[Any] = field(default_factory=list)
+    rewritten: frozenset[int] = frozenset()
+
+    def at(self, place: Place, value: Any) -> Any:
+        """Return the number at a place in this run; ``value`` is the one in the run as it is."""
+        return self.places.get(place, value)
+
+
+def attempt(recording: Recording, run: Run, changed: Collection[int], change: Change) -> Trial:
+    """Run again with something changed, and compare; a run that fails tells nothing."""
+    trial = Trial(tuple(changed))
+    with suppress(Exception), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        other = run(changed, change)
+        trial.values = [escape.value for escape in other.escapes]
+        trial.rewritten = frozenset(other.rewritten)
+        _Comparison(recording, other, trial).run()
+    return trial
+
+
+class _Comparison:
+    """Two runs side by side, operation by operation.
+
+    Views are made where they are read first, which is not at the same place in both; so they count as what they are
+    made of and how.
+    """
+
+    def __init__(self, recording: Recording, other: Recording, trial: Trial) -> None:
+        self.recording, self.other, self.trial = recording, other, trial
+        self.nodes, self.others = ([n for n in r.graph.nodes if n.op != "output"] for r in (recording, other))
+        self.order = {node: k for k, node in enumerate(self.nodes)}
+        names: dict[Any, int] = {}
+        self.names, self.other_names = (_named(nodes, names) for nodes in (self.nodes, self.others))
+        self.known = {name: node for node, name in self.names.items()}
+        self.walked: set[tuple[fx.Node, fx.Node]] = set()
+
+    def run(self) -> None:
+        """Note what is different."""
+        own, others = ([n for n in nodes if not _is_view(n)] for nodes in (self.nodes, self.others))
+        self.trial.complete = len(own) == len(others)
+        for node, twin in zip(own, others, strict=False):
+            if not _same_operation(node, twin):
+                self.trial.complete = False
+                return
+            self.trial.complete &= _form(node) == _form(twin)
+            self.trial.reached = self.order[node] + 1
+            self._operation(node, twin)
+        results, twins = ([*r.outputs, *r.updates.values()] for r in (self.recording, self.other))
+        for k, (node, twin) in enumerate(zip(results, twins, strict=False)):
+            self.trial.complete &= _form(node) == _form(twin)
+            if self._chosen([(node, twin)]) and _form(node) == _form(twin):
+                self.trial.places[len(self.nodes), k] = self._made_of([twin])
+
+    def _operation(self, node: fx.Node, twin: fx.Node) -> None:
+        k = self.order[node]
+        if node.op == "get_attr":
+            one, two = (r.constants.get(str(n.target)) for r, n in ((self.recording, node), (self.other, twin)))
+            if one is not None and two is not None and not _equal(one, two):
+                self.trial.places[k, TENSOR] = None
+        numbers, twins = numbers_of(node), dict(numbers_of(twin))
+        for at, one in numbers:
+            two = twins[at]
+            chosen = isinstance(one, fx.Node) and self.names[one] != self.other_names.get(two)
+            if chosen or (not isinstance(one, fx.Node) and differ(one, two)):
+                self.trial.places[k, at] = two
+        taken = {at for at, _ in numbers}
+        pairs = [(a, b) for a, b in zip(_leaves(node, taken), _leaves(twin, taken), strict=True)
+                 if isinstance(a, fx.Node)]  # fmt: skip
+        chosen = self._chosen(pairs)
+        if (chosen or _plain(node, taken) != _plain(twin, taken)) and _form(node) == _form(twin):
+            self.trial.places[k, CHOSEN] = self._made_of(chosen)
+
+    def _chosen(self, pairs: list[tuple[fx.Node, fx.Node]]) -> list[fx.Node]:
+        """Return what is read in the other run and is not the same here; another place in the same is noted."""
+        chosen: list[fx.Node] = []
+        waiting = [(one, two, two) for one, two in pairs]
+        while waiting:
+            one, two, read = waiting.pop()
+            if self.names[one] == self.other_names[two] or (one, two) in self.walked:
+                continue
+            if not (_is_view(one) and _is_view(two) and _same_operation(one, two)):
+                chosen.append(read)
+                continue
+            self.trial.complete &= _form(one) == _form(two)
+            if _plain(one, ()) != _plain(two, ()):
+                if one.target not in INDICES:
+                    chosen.append(read)
+                    continue
+                first = INDICES[one.target][0]
+                if _form(one) == _form(two) or one.args[first] != two.args[first]:
+                    self.trial.places[self.order[one], first] = two.args[first]
+            self.walked.add((one, two))
+            waiting += [(a, b, read) for a, b in zip(_leaves(one, ()), _leaves(two, ()), strict=True)
+                        if isinstance(a, fx.Node)]  # fmt: skip
+        return chosen
+
+    def _made_of(self, nodes: list[fx.Node]) -> list[int]:
+        """Return the numbers of the nodes here of which something is made in the other run."""
+        found: set[int] = set()
+        waiting, seen = list(nodes), set(nodes)
+        while waiting:
+            node = waiting.pop()
+            here = self.known.get(self.other_names[node])
+            if here is not None:
+                found.add(self.order[here])
+                continue
+            new = set(node.all_input_nodes) - seen
+            seen |= new
+            waiting += new
+        return sorted(found)
+
+
+def _is_view(node: fx.Node) -> bool:
+    return bool(node.meta.get("view"))
+
+
+def _named(nodes: list[fx.Node], names: dict[Any, int]) -> dict[fx.Node, Any]:
+    """Name operations by their number, and views by what they are made of; equal names in two runs are the same."""
+    found: dict[fx.Node, Any] = {}
+    count = 0
+    for node in nodes:
+        if _is_view(node):
+            parts = tuple(found[leaf] if isinstance(leaf, fx.Node) else repr(leaf) for leaf in _leaves(node, ()))
+            found[node] = names.setdefault((str(node.target), parts), ~len(names))
+        else:
+            found[node] = count
+            count += 1
+    return found
+
+
+def _same_operation(node: fx.Node, twin: fx.Node) -> bool:
+    """Return whether two nodes apply the same operation to as many things."""
+    if (node.op, str(node.target)) != (twin.op, str(twin.target)):
+        return False
+    numbers, twins = ({at for at, _ in numbers_of(each)} for each in (node, twin))
+    if numbers != twins:
+        return False
+    forms = [[type(leaf) for leaf in _leaves(each, numbers)] for each in (node, twin)]
+    return forms[0] == forms[1] and _words(node, numbers) == _words(twin, numbers)
+
+
+def _form(node: fx.Node) -> Any:
+    return [(v.shape, v.dtype) for v in pytree.tree_leaves(node.meta.get("val")) if isinstance(v, torch.Tensor)]
+
+
+def _leaves(node: fx.Node, taken: Collection[Any]) -> list[Any]:
+    arguments = {at: None if at in taken else value for at, value in arguments_of(node).items()}
+    leaves = pytree.tree_leaves(arguments, is_leaf=lambda leaf: isinstance(leaf, slice))
+    return [part for leaf in leaves
+            for part in ((leaf.start, leaf.stop, leaf.step) if isinstance(leaf, slice) else (leaf,))]  # fmt: skip
+
+
+def arguments_of(node: fx.Node) -> dict[Any, Any]:
+    """Return the arguments of an operation, by their place or name; of an operator also those that are left out."""
+    given: dict[Any, Any] = dict(enumerate(node.args))
+    if isinstance(node.target, torch._ops.OpOverload):
+        for k, argument in enumerate(node.target._schema.arguments[len(given) :], len(given)):
+            if argument.name not in node.kwargs and argument.has_default_value():
+                given[argument.name if argument.kwarg_only else k] = argument.default_value
+    return given | dict(node.kwargs)
+
+
+def _plain(node: fx.Node, taken: Collection[Any]) -> list[Any]:
+    """Return the numbers among the arguments that an operation does not take as any number: places, sizes, switches."""
+    return [leaf for leaf in _leaves(node, taken) if isinstance(leaf, (bool, int, float))]
+
+
+def _words(node: fx.Node, taken: Collection[Any]) -> list[str]:
+    return [str(leaf) for leaf in _leaves(node, taken) if not isinstance(leaf, (fx.Node, bool, int, float))]
+
+
+def _equal(one: torch.Tensor, two: torch.Tensor) -> bool:
+    if one.shape != two.shape or one.is_meta or one.layout is not torch.strided:
+        return True
+    return bool(((one == two) | ((one != one) & (two != two))).all())
+
+
+def differ(one: Any, two: Any) -> bool:
+    """Return whether two numbers are not the same; two that are not numbers are the same."""
+    if isinstance(one, fx.Node) or isinstance(two, fx.Node):
+        return True
+    return type(one) is not type(two) or (one != two and not (one != one and two != two))
+
+
+def numbers_of(node: fx.Node) -> list[tuple[Any, Any]]:
+    """Return place and value of the arguments of an operation that may be any number."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        if not callable(node.target):
+            return []
+        return [(k, v) for k, v in enumerate(node.args) if _is_number(v)] if _is_number(node) else []
+    given = arguments_of(node)
+    found: list[tuple[Any, Any]] = []
+    for k, argument in enumerate(node.target._schema.arguments):
+        at: Any = argument.name if argument.name in given else k
+        counts = str(argument.type) in NUMBERS or k in INDICES.get(node.target, ())
+        if counts and _is_number(given.get(at)):
+            found.append((at, given[at]))
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    number = value.meta.get("val") if isinstance(value, fx.Node) else value
+    return isinstance(number, (bool, int, float, complex))
