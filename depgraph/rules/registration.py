@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from torch._library.custom_ops import CustomOpDef
 
 from depgraph.errors import RuleError
 from depgraph.rules.registry import CONTRACTIONS, RULES, Rule, is_view
 from depgraph.tracing.origin import Line
+from depgraph.tracing.private import CustomOpDef, overloads_of
 
 F = TypeVar("F", bound=Rule)
 
@@ -148,8 +148,7 @@ def _name(op: Any) -> str:
             f"torch.library.custom_op returned; got {op!r}."
         )
     packet, _, overload = name.partition(".")
-    schemas = torch._C._jit_get_schemas_for_operator(packet) if "::" in packet else []
-    overloads = {schema.overload_name or "default" for schema in schemas}
+    overloads = overloads_of(packet) if "::" in packet else set()
     if not overloads:
         raise RuleError(
             f"There is no operator {packet!r}. Names are given as namespace::name; register the operator with "

@@ -17,6 +17,7 @@ from depgraph.errors import TracingError
 from depgraph.tracing import loaded
 from depgraph.tracing.given import given
 from depgraph.tracing.names import arguments_of, input_leaves, output_leaves, tensors_of
+from depgraph.tracing.private import levels_kept
 from depgraph.tracing.program import Leaf, Program, Source
 from depgraph.tracing.python.computed import RewrittenError, lead_back
 from depgraph.tracing.python.findings import DREW, THREADS, Findings, failure, no_values
@@ -24,7 +25,6 @@ from depgraph.tracing.python.trials import Change, shifted
 from depgraph.tracing.recorder.fakes import NoValuesError
 from depgraph.tracing.recorder.geometry import memory_of
 from depgraph.tracing.recorder.leaving import Shift
-from depgraph.tracing.recorder.private import levels_kept
 from depgraph.tracing.recorder.record import Recording, record
 from depgraph.tracing.restoring import Kept, kept
 from depgraph.tracing.settings import SEED, as_if_compiled, quiet, start_random, tracing_settings

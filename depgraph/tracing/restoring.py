@@ -11,11 +11,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from depgraph.tracing.containers import EMPTY, Kind
 from depgraph.tracing.kinds import kinds_of
+from depgraph.tracing.private import (
+    DisableTorchFunction,
+    StorageWeakRef,
+    address,
+    exchange,
+    is_traceable_wrapper_subclass,
+    plainly,
+    storage_behind,
+)
 
 _PutBack = Callable[[Any, Any], None]
 _FEW = 64
@@ -45,14 +52,14 @@ class Kept:
         self._copies: dict[int, tuple[StorageWeakRef, torch.UntypedStorage]] = {}
         self._opaque: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._most = _FEW
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             self._walk(list(roots))
 
     def before_write(self, tensor: torch.Tensor) -> None:
         """Keep a copy of the memory that an operation is about to write to; of each memory once."""
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             parts = _parts(tensor)
-        with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():  # copying writes to memory, too
+        with plainly():  # copying writes to memory, too
             for part in parts:
                 try:
                     storage = part.untyped_storage()
@@ -60,11 +67,11 @@ class Kept:
                     if not any(part is known for known, _ in self._opaque):
                         self._opaque.append((part, part.detach().clone()))
                     continue
-                if storage._cdata in self._copies or storage.device.type == "meta":
+                if address(storage) in self._copies or storage.device.type == "meta":
                     continue
                 if len(self._copies) >= self._most:
                     self._forget()
-                self._copies[storage._cdata] = StorageWeakRef(storage), storage.clone()
+                self._copies[address(storage)] = StorageWeakRef(storage), storage.clone()
 
     @property
     def wrote(self) -> bool:
@@ -80,13 +87,13 @@ class Kept:
             The first error of an object that refuses; all others are put back even so.
         """
         errors: list[Exception] = []
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with DisableTorchFunction(), torch.no_grad():
             for put_back, value, content in self._saved:
                 try:
                     put_back(value, content)
                 except Exception as error:
                     errors.append(error)
-            with torch._C._DisableTorchDispatch():
+            with plainly():
                 for key in list(self._copies):
                     _fill(*self._copies.pop(key))
             for tensor, form in self._forms:
@@ -195,7 +202,7 @@ def _put_back_tensor(tensor: torch.Tensor, form: tuple[torch.Tensor, bool, Any, 
 def set_data(tensor: torch.Tensor, other: torch.Tensor) -> None:
     """Let a tensor object have the memory and the form of another one: ``tensor.data = other``, for all layouts."""
     if tensor.layout in _COMPRESSED:  # of which that assigns a part
-        torch._C._swap_tensor_impl(tensor, other.detach())
+        exchange(tensor, other.detach())
     else:
         tensor.data = other
 
@@ -220,11 +227,11 @@ def _cut(tensor: torch.Tensor) -> None:
         base.detach_()
     with torch.enable_grad():  # a view cannot be detached; another view of the same takes its place
         fresh = base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-    torch._C._swap_tensor_impl(tensor, fresh)
+    exchange(tensor, fresh)
 
 
 def _fill(memory: StorageWeakRef, copy: torch.UntypedStorage) -> None:
-    storage = torch.UntypedStorage._new_with_weak_ptr(memory.cdata)
+    storage = storage_behind(memory)
     if storage is None:
         return
     if storage.nbytes() != copy.nbytes():

@@ -9,10 +9,11 @@ import random
 import sys
 import warnings
 from collections.abc import Iterator
-from unittest import mock
 
 import numpy as np
 import torch
+
+from depgraph.tracing.private import looks_compiled
 
 #: What random numbers start from: what they decide is the same each time, and the same where the model is measured.
 SEED = 0
@@ -41,7 +42,7 @@ def tracing_settings() -> Iterator[None]:
                 torch.random.fork_rng(devices=()),
                 torch.backends.mkldnn.flags(enabled=False),
                 contextlib.redirect_stdout(sys.stderr),
-                mock.patch.object(torch.compiler, "is_dynamo_compiling", return_value=True),
+                looks_compiled(tracing=True),
                 as_if_compiled(True),
             ):
                 yield
@@ -77,5 +78,5 @@ def as_if_compiled(compiled: bool) -> Iterator[None]:
     Compiled, models leave out looks at values that only save time, such as whether a mask hides anything: what is said
     of them then holds for all values.
     """
-    with mock.patch.object(torch.compiler, "_is_compiling_flag", compiled):
+    with looks_compiled(compiling=compiled):
         yield

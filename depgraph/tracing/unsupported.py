@@ -10,10 +10,10 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import Line, current_line
+from depgraph.tracing.private import TorchDispatchMode
 from depgraph.tracing.program import Leaf
 from depgraph.tracing.structure import held_by
 from depgraph.tracing.wrapper import Call

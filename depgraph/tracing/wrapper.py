@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from depgraph.errors import TracingError
+from depgraph.tracing.private import address
 from depgraph.tracing.structure import Path, replaced, tensors_in
 
 #: Changes tensors.
@@ -65,7 +66,7 @@ class Call:
 
 def _memory(tensor: torch.Tensor) -> Any:
     try:
-        return tensor.untyped_storage()._cdata
+        return address(tensor.untyped_storage())
     except (NotImplementedError, RuntimeError, ValueError):
         return id(tensor)
 

@@ -9,8 +9,8 @@ from unittest import mock
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from depgraph.tracing.private import TorchDispatchMode, dense_kernel
 from depgraph.tracing.python.ways_out import MEMORY
 from depgraph.tracing.restoring import Kept
 
@@ -75,7 +75,7 @@ def note_writes(keeper: Kept, func: Any, args: tuple[Any, ...], kwargs: dict[str
 
 def run_higher_order(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run an operator that takes functions such that the modes that are active see what those do."""
-    kernel = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    kernel = dense_kernel(func)
     if kernel is None:
         return func(*args, **kwargs)
     module = sys.modules[kernel.__module__]

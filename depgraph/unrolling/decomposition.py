@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._decomp import decomposition_table
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
+
+from depgraph.tracing.private import FakeTensorMode, decomposition_table
 
 
 class UndecomposableError(Exception):

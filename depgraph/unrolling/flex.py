@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, fx
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from depgraph.rules.attention import attend
 from depgraph.rules.elementwise import choose
 from depgraph.rules.values import Value, forget, generic, known
+from depgraph.tracing.private import FakeTensorMode
 
 if TYPE_CHECKING:
     from depgraph.unrolling.higher_order import HigherOrder

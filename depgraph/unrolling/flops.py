@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
-from torch._C import DispatchKey
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from depgraph.rules.registry import CONTRACTIONS
+from depgraph.tracing.private import is_composite
 from depgraph.tracing.recorder.functional import InPlace
 from depgraph.unrolling.traffic import UncountableError, is_sparse, tensors_of, value_of
 
@@ -25,7 +25,6 @@ Shape = tuple[int, ...]
 
 #: Counts by shape, as PyTorch's formulas do: of the arguments, and of the result as ``out_shape``.
 FORMULAS: dict[Any, Callable[..., int]] = {}
-_COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 
 def formula(*packets: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -113,7 +112,7 @@ def count(node: fx.Node) -> int:
         return _by_formula(op, args, kwargs, bare(node))
     if not isinstance(op, torch._ops.OpOverload):  # Python's arithmetic of numbers
         return 0
-    if op.has_kernel_for_dispatch_key(_COMPOSITE):
+    if is_composite(op):
         with FlopCounterMode(display=False, custom_mapping=FORMULAS) as counter, torch.no_grad():
             op(*args, **kwargs)
         return int(counter.get_total_flops())

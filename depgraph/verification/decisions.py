@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from depgraph.tracing.private import TorchDispatchMode
 from depgraph.tracing.python.ways_out import SCALARS, WAYS_OUT, has_sizes_from_values
 from depgraph.tracing.writes import run_higher_order
 

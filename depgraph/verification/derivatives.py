@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from depgraph.dag.graph import Terminal
 from depgraph.dag.runs import BoolArray
+from depgraph.tracing.private import TorchDispatchMode
 from depgraph.tracing.writes import run_higher_order
 from depgraph.verification.bundles import block, replaced, rounding, rows
 from depgraph.verification.values import Draws

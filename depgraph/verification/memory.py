@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from depgraph.tracing.private import MKLDNN, address, negated
 from depgraph.tracing.restoring import set_data
 from depgraph.verification.values import widened
 
@@ -37,10 +38,10 @@ class Memory:
         groups: dict[int, list[tuple[Tensor, Tensor]]] = {}
         for tensor, alias in self.own:
             if alias.layout != torch.strided:
-                if not (alias.layout == torch._mkldnn or alias.is_nested):  # type: ignore[attr-defined]
+                if not (alias.layout == MKLDNN or alias.is_nested):
                     set_data(tensor, widened(alias, dtype))
             elif not alias.is_quantized:
-                groups.setdefault(alias.untyped_storage()._cdata, []).append((tensor, alias))
+                groups.setdefault(address(alias.untyped_storage()), []).append((tensor, alias))
         for group in groups.values():
             _convert(group, dtype)
 
@@ -71,11 +72,11 @@ def _convert(group: list[tuple[Tensor, Tensor]], dtype: torch.dtype) -> None:
         fresh = base.as_strided(alias.size(), alias.stride(), alias.storage_offset())
         if alias.is_conj():
             fresh = fresh.conj()
-        tensor.data = torch._neg_view(fresh) if alias.is_neg() else fresh
+        tensor.data = negated(fresh) if alias.is_neg() else fresh
 
 
 def place(tensor: Tensor) -> tuple[object, ...]:
     """Return where a tensor lies in memory: two that lie in the same place are one."""
     if tensor.layout != torch.strided:
         return (id(tensor),)
-    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.size()), tensor.stride()
+    return address(tensor.untyped_storage()), tensor.storage_offset(), tuple(tensor.size()), tensor.stride()

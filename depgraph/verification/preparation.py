@@ -15,6 +15,7 @@ from depgraph.dag.graph import DependencyGraph
 from depgraph.errors import DepgraphError, GraphError, TracingError
 from depgraph.tracing import loaded
 from depgraph.tracing.names import arguments_of, input_leaves, tensors_of
+from depgraph.tracing.private import functions_called
 from depgraph.tracing.program import Leaf
 from depgraph.tracing.python.findings import RANDOM, failure
 from depgraph.tracing.restoring import Kept, kept
@@ -22,7 +23,6 @@ from depgraph.tracing.settings import as_if_compiled, quiet, tracing_settings
 from depgraph.tracing.unsupported import refuse_nested
 from depgraph.verification.arguments import Arguments
 from depgraph.verification.bundles import not_finite
-from depgraph.verification.eager import eager
 from depgraph.verification.memory import Memory
 from depgraph.verification.subject import Subject
 
@@ -150,7 +150,7 @@ def prepared(
     if any(leaf.value.is_nested for leaf in inputs):
         refuse_nested(module, inputs)
     _check_inputs(graph, inputs, named=not isinstance(model, ExportedProgram))
-    with kept(module, args, kwargs) as outer, tracing_settings(), eager(), ExitStack() as stack:
+    with kept(module, args, kwargs) as outer, tracing_settings(), functions_called(), ExitStack() as stack:
         if any(leaf.value.is_meta for leaf in inputs):
             raise TracingError(
                 f"The example inputs of {type(module).__name__} are on the meta device, where nothing can be measured. "

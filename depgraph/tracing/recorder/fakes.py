@@ -13,18 +13,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import (
+from torch.utils import _pytree as pytree
+
+from depgraph.tracing.private import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
+    natively,
+    unrecorded,
 )
-from torch.utils import _pytree as pytree
-
 from depgraph.tracing.recorder.functional import written
 from depgraph.tracing.recorder.geometry import Geometry, has_strides, memory_of
 from depgraph.tracing.recorder.memory import Memory
-from depgraph.tracing.recorder.private import natively, unrecorded
 
 #: Elements of the largest tensor whose values are computed.
 LARGEST = 1 << 20

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, fx
 
+from depgraph.tracing.private import address
+
 aten = torch.ops.aten
 
 #: An operator, and its arguments.
@@ -76,7 +78,7 @@ def memory_of(tensor: Tensor) -> tuple[int, Any]:
         storage = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError, ValueError):
         return id(tensor), tensor
-    return storage._cdata, storage
+    return address(storage), storage
 
 
 #: How a new value of a view becomes one of what it is a view of: from the node and the new node to a call.

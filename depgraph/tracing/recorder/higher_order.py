@@ -16,7 +16,7 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 from depgraph.errors import TracingError
-from depgraph.tracing.recorder.private import dense_kernel, natively, unrecorded
+from depgraph.tracing.private import dense_kernel, natively, unrecorded
 from depgraph.tracing.recorder.recorder import Recorder
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, fx
 
 from depgraph.tracing.origin import current_line
+from depgraph.tracing.private import unrecorded, unwrapped
 from depgraph.tracing.python.checks import is_check
 from depgraph.tracing.python.escapes import Escape
 from depgraph.tracing.python.numbers import Number, symbolic
@@ -16,7 +17,6 @@ from depgraph.tracing.python.opaque import PYTHON
 from depgraph.tracing.python.ways_out import Kind
 from depgraph.tracing.recorder.geometry import Geometry
 from depgraph.tracing.recorder.nodes import Nodes
-from depgraph.tracing.recorder.private import unrecorded, unwrapped
 
 aten = torch.ops.aten
 

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from depgraph.tracing.private import StorageWeakRef, unrecorded
 from depgraph.tracing.python.opaque import PYTHON
 from depgraph.tracing.recorder.geometry import INVERSES, Geometry, has_strides, memory_of, piece
 from depgraph.tracing.recorder.memory import Lent, Memory, View
-from depgraph.tracing.recorder.private import StorageWeakRef, unrecorded
 from depgraph.tracing.recorder.roots import Constant, Emit, Roots, flat, storage_of
 
 aten = torch.ops.aten

@@ -13,15 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from depgraph.tracing.origin import called_from_here
-from depgraph.tracing.python.built import BUILDERS, built, written_data
-from depgraph.tracing.python.choosing import choosing
-from depgraph.tracing.python.indexing import getitem, has_place
-from depgraph.tracing.python.numbers import is_symbolic, plain
-from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SCALARS, SHOWN, WAYS_OUT, Kind
-from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
-from depgraph.tracing.recorder.functional import functional, kept_whole
-from depgraph.tracing.recorder.higher_order import recorded
-from depgraph.tracing.recorder.private import (
+from depgraph.tracing.private import (
     LowerMode,
     UpperMode,
     autocasting,
@@ -36,6 +28,14 @@ from depgraph.tracing.recorder.private import (
     unwrapped,
     without_upper,
 )
+from depgraph.tracing.python.built import BUILDERS, built, written_data
+from depgraph.tracing.python.choosing import choosing
+from depgraph.tracing.python.indexing import getitem, has_place
+from depgraph.tracing.python.numbers import is_symbolic, plain
+from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SCALARS, SHOWN, WAYS_OUT, Kind
+from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
+from depgraph.tracing.recorder.functional import functional, kept_whole
+from depgraph.tracing.recorder.higher_order import recorded
 from depgraph.tracing.recorder.recorder import Recorder
 
 aten = torch.ops.aten

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, fx
 
 from depgraph.tracing.origin import current_line, current_module
+from depgraph.tracing.private import unrecorded
 from depgraph.tracing.recorder.geometry import Geometry
 from depgraph.tracing.recorder.memories import Memories
-from depgraph.tracing.recorder.private import unrecorded
 
 
 class Nodes:

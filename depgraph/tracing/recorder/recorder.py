@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import current_line
+from depgraph.tracing.private import unrecorded
 from depgraph.tracing.python.checks import is_literal
 from depgraph.tracing.python.numbers import is_symbolic, node_of, plain, settled
 from depgraph.tracing.python.ways_out import has_sizes_from_values
@@ -20,7 +21,6 @@ from depgraph.tracing.recorder.geometry import Geometry, has_strides, memory_of,
 from depgraph.tracing.recorder.leaving import Leaving, Shift
 from depgraph.tracing.recorder.memory import Memory, View
 from depgraph.tracing.recorder.nodes import Nodes
-from depgraph.tracing.recorder.private import unrecorded
 
 aten = torch.ops.aten
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, fx
 
 from depgraph.errors import TracingError
+from depgraph.tracing.private import StorageWeakRef, storage_behind, unrecorded
 from depgraph.tracing.recorder.geometry import Geometry
 from depgraph.tracing.recorder.memory import Memory, View
-from depgraph.tracing.recorder.private import StorageWeakRef, unrecorded
 
 aten = torch.ops.aten
 
@@ -131,9 +131,7 @@ def storage_of(memory: Memory) -> Any:
     """Return the storage of a memory, None where it has none, or none any more."""
     if memory.whole is not None:
         return memory.whole.untyped_storage() if memory.owner is not memory.whole else None
-    if not isinstance(memory.owner, StorageWeakRef) or memory.owner.expired():
-        return None
-    return torch.UntypedStorage._new_with_weak_ptr(memory.owner.cdata)
+    return storage_behind(memory.owner) if isinstance(memory.owner, StorageWeakRef) else None
 
 
 def flat(like: Tensor, storage: Any) -> Tensor:

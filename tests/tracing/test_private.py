@@ -1,17 +1,30 @@
-"""The private names of PyTorch that recording needs: each is there, and does what it is needed for."""
+"""The private names of PyTorch that are needed: each is there, in one module, and does what it is needed for."""
 
+import re
+from pathlib import Path
+
+import pytest
 import torch
 from torch import nn
 
-from depgraph.tracing.recorder import private
+from depgraph.tracing import private
 
 VERSIONS = "depgraph records with private parts of PyTorch that it knows from 2.9 to 2.13"
 NAMES = {
     torch._C: """_EnablePythonDispatcher _DisablePythonDispatcher _current_graph_task_id _disabled_torch_dispatch_impl
-        _dispatch_has_kernel_for_dispatch_key _dispatch_tls_is_dispatch_key_excluded TensorBase DispatchKey""",
-    torch._C._functorch: """get_dynamic_layer_stack_depth peek_interpreter_stack
-        pop_dynamic_layer_stack_and_undo_to_depth""",
-    torch.utils._python_dispatch: "TorchDispatchMode _disable_current_modes _pop_mode_temporarily",
+        _dispatch_has_kernel_for_dispatch_key _dispatch_tls_is_dispatch_key_excluded TensorBase DispatchKey
+        _DisableTorchDispatch DisableTorchFunction _jit_get_schemas_for_operator _swap_tensor_impl""",
+    torch._C._functorch: """get_dynamic_layer_stack_depth get_unwrapped is_functorch_wrapped_tensor
+        peek_interpreter_stack pop_dynamic_layer_stack_and_undo_to_depth""",
+    torch._decomp: "decomposition_table",
+    torch._higher_order_ops.utils: "_hop_compile_and_call",
+    torch._library.custom_ops: "CustomOpDef",
+    torch._ops: "_len_torch_dispatch_stack_pre_dispatch",
+    torch._subclasses.fake_tensor: """FakeTensor FakeTensorMode DataDependentOutputException
+        DynamicOutputShapeException""",
+    torch: "_mkldnn _neg_view",
+    torch.utils._python_dispatch: """TorchDispatchMode _disable_current_modes _pop_mode_temporarily
+        is_traceable_wrapper_subclass""",
     torch.ops.aten.add.Tensor: "_can_decompose _op_dk decompose _schema _opname tags",
     torch.compiler: "_is_compiling_flag is_dynamo_compiling",
     torch.UntypedStorage: "_new_with_weak_ptr",
@@ -26,6 +39,21 @@ def test_every_name_is_there():
         if not hasattr(owner, name)
     ]
     assert not missing, f"{', '.join(missing)} is gone in PyTorch {torch.__version__}: {VERSIONS}"
+
+
+PRIVATE = re.compile(r"torch(?:\.[a-z_]+)*\._[A-Za-z]\w*|\b_cdata\b|\b_functorch\b|\b_python_dispatch\b")
+#: Types of operators, operators whose names begin so, and names of modules that are only compared.
+ALLOWED = re.compile(r"torch\._ops$|torch\.ops\.aten\._\w+")
+SOURCES = sorted(Path(private.__file__).parents[1].rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.stem)
+def test_private_names_are_in_one_module(file):
+    if file == Path(private.__file__):
+        return
+    lines = [line for line in file.read_text().splitlines() if '"torch._' not in line]
+    found = {name for line in lines for name in PRIVATE.findall(line)}
+    assert not {name for name in found if not ALLOWED.match(name)}
 
 
 def test_the_upper_mode_sees_composite_operators_whole():

@@ -1,43 +1,78 @@
-"""The private names of PyTorch that recording needs, in one place.
+"""The private names of PyTorch that are needed, in one place.
 
-They hold for PyTorch 2.9 to 2.13; `tests/tracing/recorder/test_private.py` fails where one of them is gone.
+They hold for PyTorch 2.9 to 2.13; `tests/tracing/test_private.py` fails where one of them is gone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import torch
-from torch._C import DispatchKey
+from torch._C import DisableTorchFunction, DispatchKey
 from torch._C._functorch import (
     get_dynamic_layer_stack_depth,
     get_unwrapped,
     is_functorch_wrapped_tensor,
     peek_interpreter_stack,
 )
+from torch._decomp import decomposition_table
+from torch._higher_order_ops import utils
+from torch._library.custom_ops import CustomOpDef
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch._subclasses.schema_check_mode import SchemaCheckMode
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _pop_mode_temporarily
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _disable_current_modes,
+    _pop_mode_temporarily,
+    is_traceable_wrapper_subclass,
+)
 
 __all__ = [
+    "MKLDNN",
+    "CustomOpDef",
+    "DataDependentOutputException",
+    "DisableTorchFunction",
+    "DynamicOutputShapeException",
+    "FakeTensor",
+    "FakeTensorMode",
     "LowerMode",
     "StorageWeakRef",
+    "TorchDispatchMode",
     "UpperMode",
+    "address",
     "autocasting",
+    "decomposition_table",
     "dense_kernel",
+    "exchange",
+    "functions_called",
     "has_own_dispatch",
     "in_transform",
+    "is_composite",
     "is_differentiating",
+    "is_traceable_wrapper_subclass",
     "is_wrapped",
     "levels_kept",
+    "looks_compiled",
     "natively",
+    "negated",
+    "overloads_of",
     "plain_constructors",
+    "plainly",
     "python_dispatcher",
+    "storage_behind",
     "subclasses",
     "unrecorded",
     "unwrapped",
@@ -111,7 +146,7 @@ def is_differentiating() -> bool:
 @contextlib.contextmanager
 def unrecorded() -> Iterator[None]:
     """Run without any mode."""
-    with torch._C.DisableTorchFunction(), _disable_current_modes():
+    with DisableTorchFunction(), _disable_current_modes():
         yield
 
 
@@ -156,6 +191,78 @@ def levels_kept() -> Iterator[None]:
         yield
     finally:
         torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+
+
+@contextlib.contextmanager
+def plainly() -> Iterator[None]:
+    """Run without any mode, and without what subclasses of tensors do in their own way."""
+    with DisableTorchFunction(), torch._C._DisableTorchDispatch():
+        yield
+
+
+#: The layout of tensors of oneDNN.
+MKLDNN: Any = torch._mkldnn  # type: ignore[attr-defined]
+
+
+def negated(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view of a tensor that shows its elements negated."""
+    return torch._neg_view(tensor)
+
+
+@contextlib.contextmanager
+def functions_called() -> Iterator[None]:
+    """Let operators that take functions call them as they are, without compiling anything.
+
+    `torch.cond` and its like compile their functions where they are called by a model that is not itself compiled.
+    """
+
+    def called(function: Any, args: Any, kwargs: Any = None) -> Any:
+        return function(*args, **(kwargs or {}))
+
+    flex: Any = sys.modules.get("torch.nn.attention.flex_attention")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(utils, "_hop_compile_and_call", called))
+        if flex is not None:
+            stack.enter_context(mock.patch.object(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True))
+        if "torch._dynamo" in sys.modules:
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        yield
+
+
+def address(storage: Any) -> int:
+    """Return what tells a storage from others for as long as it lives."""
+    return int(storage._cdata)
+
+
+def storage_behind(reference: StorageWeakRef) -> Any:
+    """Return the storage behind a weak reference, None where it is gone."""
+    return None if reference.expired() else torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
+
+
+def exchange(tensor: torch.Tensor, other: torch.Tensor) -> None:
+    """Let a tensor object be another one: its memory, its form, and what it was computed from."""
+    torch._C._swap_tensor_impl(tensor, other)
+
+
+def is_composite(op: Any) -> bool:
+    """Return whether an operator is made of others, for all devices."""
+    return bool(op.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd))
+
+
+def overloads_of(name: str) -> set[str]:
+    """Return the names of the overloads of an operator ``namespace::name``; none where there is no such operator."""
+    return {schema.overload_name or "default" for schema in torch._C._jit_get_schemas_for_operator(name)}
+
+
+@contextlib.contextmanager
+def looks_compiled(*, compiling: bool | None = None, tracing: bool = False) -> Iterator[None]:
+    """Let a model that asks think that it is compiled, or not; and that TorchDynamo is tracing it."""
+    with contextlib.ExitStack() as stack:
+        if compiling is not None:
+            stack.enter_context(mock.patch.object(torch.compiler, "_is_compiling_flag", compiling))
+        if tracing:
+            stack.enter_context(mock.patch.object(torch.compiler, "is_dynamo_compiling", return_value=True))
+        yield
 
 
 def dense_kernel(op: Any) -> Any:
