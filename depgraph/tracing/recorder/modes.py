@@ -204,6 +204,8 @@ class _Upper(UpperMode):
             or has_own_dispatch(args)
         ):
             return func(*args, **kwargs)
+        if is_differentiating():
+            modes.differentiated = True
         if func in READ_UNSEEN:
             with modes.inside():
                 return modes.stretches(func, *args, **kwargs)
