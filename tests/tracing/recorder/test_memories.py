@@ -66,7 +66,7 @@ WRITES = {
     ),
     "masked_fill_": lambda t, o, a, b, c: t.masked_fill_(t.real > 0.5, a),
     "index_fill_": lambda t, o, a, b, c: t.index_fill_(0, torch.tensor([0]), a),
-    "out": lambda t, o, a, b, c: torch.add(t, o.view(t.shape), out=t),
+    "out": lambda t, o, a, b, c: torch.add(t, o.clone().view(t.shape), out=t),
     "out_elsewhere": lambda t, o, a, b, c: torch.mul(o.view(t.shape), 2, out=t),
     "setitem": lambda t, o, a, b, c: t.__setitem__(slice(b % 2, None, 1 + c % 2), a),
     "setitem_tensor": lambda t, o, a, b, c: t.__setitem__((..., 0), o[..., 0]),
