@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import os
 import sys
 import sysconfig
@@ -21,7 +22,7 @@ _TORCH = os.path.dirname(torch.__file__) + os.sep
 _MODULES = os.path.join(os.path.dirname(torch.__file__), "nn") + os.sep
 _CALLING = os.path.join("modules", "module.py")
 _TYPED_IN = ("<stdin>", "<ipython-input", "<doctest")
-_USER = 4
+_LIBRARY, _USER = 3, 4
 _CALLS = str(Path(__file__).with_name("wrapper.py"))  # what the model does begins there
 _OWN = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = tuple(
@@ -101,9 +102,28 @@ def current_line() -> Line | None:
     return Line(found.f_code.co_filename, found.f_lineno) if found is not None else None
 
 
+def is_of_the_user(file: str | None, name: str) -> bool:
+    """Return whether a module, by its file and name, is the user's own."""
+    return name == "__main__" if file is None else _rank(file) == _USER
+
+
 def called_from_here(depth: int) -> bool:
     """Return whether the code so many calls above the one that asks is part of this package."""
     return _rank(sys._getframe(depth + 1).f_code.co_filename) == 0
+
+
+def asked_by_a_call() -> bool:
+    """Return whether code that is not PyTorch's has called a function that asked for a condition: ``bool``, ``any``.
+
+    Then the condition comes back as a value. Elsewhere a jump depends on it: then it chooses a branch.
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and _rank(frame.f_code.co_filename) == 0:
+        frame = frame.f_back
+    if frame is None or _rank(frame.f_code.co_filename) < _LIBRARY:
+        return False
+    name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    return "CALL" in name or name == "UNARY_NOT"
 
 
 def telling(lines: Iterable[Line]) -> Line | None:

@@ -273,7 +273,7 @@ def test_tensors_made_by_other_means():
             self.read = read
 
         def forward(self, x):
-            data = bytearray(ctypes.string_at(x.data_ptr(), 96) if self.read else 96)
+            data = bytearray(ctypes.string_at(x.untyped_storage().data_ptr(), 96) if self.read else 96)
             return x + torch.frombuffer(data, dtype=torch.float32)[:4] if x.sum() > 0 else x
 
     program = capture(Model(read=True), (X,))

@@ -5,12 +5,13 @@ Python itself would compare the numbers one with another, and each comparison wo
 
 from __future__ import annotations
 
-import builtins
+import statistics
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
+from depgraph.tracing.origin import is_of_the_user
 from depgraph.tracing.python.behind import apply
 from depgraph.tracing.python.operators import dress, number_of
 
@@ -28,11 +29,29 @@ def ordered(place: int, reverse: bool, *numbers: float) -> float:
 
 @contextmanager
 def choosing() -> Iterator[None]:
-    """Let Python's functions take symbolic numbers. Anything else they take as ever."""
-    with ExitStack() as stack:
-        for name, function in {"max": _extreme(_max), "min": _extreme(_min), "sorted": _ordering}.items():
-            stack.enter_context(mock.patch.object(builtins, name, function))
+    """Let Python's functions take symbolic numbers where the user's code calls them. Anything else they take as ever.
+
+    They are given to the user's modules, not to Python: other modules may be imported meanwhile, and keep them.
+    """
+    given: list[tuple[dict[str, Any], str]] = []
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        if not isinstance(names, dict) or not _is_asked(module):
+            continue
+        for name, function in _FUNCTIONS.items():
+            if name not in names:
+                names[name] = function
+                given.append((names, name))
+    try:
         yield
+    finally:
+        for names, name in given:
+            if names.get(name) is _FUNCTIONS[name]:
+                del names[name]
+
+
+def _is_asked(module: Any) -> bool:
+    return module is statistics or is_of_the_user(getattr(module, "__file__", None), module.__name__)
 
 
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,6 +72,9 @@ def _ordering(values: Any, /, *, key: Any = None, reverse: bool = False) -> list
         return _sorted(values, key=key, reverse=reverse)
     numbers = list(map(_plain, values))
     return [dress(apply(ordered, place, bool(reverse), *numbers)) for place in range(len(numbers))]
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"max": _extreme(_max), "min": _extreme(_min), "sorted": _ordering}
 
 
 def _are_symbolic(values: Any) -> bool:

@@ -13,10 +13,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import fx
+import torch
+from torch import Tensor, fx
 
 from depgraph.tracing.python.escapes import Escape
-from depgraph.tracing.python.leading import lead_index, lead_number, lead_result, lead_tensor
+from depgraph.tracing.python.leading import lead_index, lead_number, lead_parts, lead_result, lead_tensor
 from depgraph.tracing.python.trials import (
     CHOSEN,
     FAR,
@@ -153,12 +154,25 @@ class _Leading:
         self.nodes = [node for node in recording.graph.nodes if node.op != "output"]
         self.order = {node: k for k, node in enumerate(self.nodes)}
         self.strange, self.perhaps = strange, perhaps
+        self.asked: dict[int, set[int]] = {}
+        for trial in trials:
+            for e in trial.asked:
+                self.asked.setdefault(e, set()).update(trial.changed)
         self.found: dict[Place, set[int]] = {}
         for trial in sorted(trials, key=lambda trial: len(trial.changed)):
             for place in trial.places:
                 if len(trial.changed) > 1 and place in self.found:  # known better
                     continue
-                self.found.setdefault(place, set()).update(trial.changed)
+                self.found.setdefault(place, set()).update(self._behind(trial.changed))
+
+    def _behind(self, changed: Collection[int]) -> set[int]:
+        """Return values that left, and those that decided what they were taken out of."""
+        found, waiting = set(changed), list(changed)
+        while waiting:
+            new = self.asked.get(waiting.pop(), set()) - found
+            found |= new
+            waiting += new
+        return found
 
     def lead(self) -> None:
         """Change the line."""
@@ -204,13 +218,43 @@ class _Leading:
         if not sources:
             return
         if at == TENSOR:
-            lead_tensor(node, sources)
+            parts = self._parts((k, at), found)
+            if parts is None:
+                lead_tensor(node, sources)
+            else:
+                lead_parts(node, [(self.recording.constant(mask), self._tensors(read)) for mask, read in parts])
         elif at == CHOSEN:
             lead_result(node, [*sources, *self._others((k, at), before=k)])
         else:
             value = arguments_of(node)[at]
             same = self._same((k, at), value) if found else None
             lead_number(node, at, value, self._tensors([same]) if same is not None else sources, same=same is not None)
+
+    def _parts(self, place: Place, found: Sequence[int]) -> list[tuple[Tensor, list[int]]] | None:
+        """Return for sets of values that left which elements of a tensor each was made of, if that could be told.
+
+        An array may have been put in order, of which a few other orders tell nothing about single elements.
+        """
+        escapes = self.recording.escapes
+        trials = [trial for trial in self.trials if trial.reached > place[0]]
+        single = {trial.changed[0] for trial in trials if len(trial.changed) == 1}
+        if not found or any(escapes[e].kind == "array" or e not in single for e in found):
+            return None
+        if any(escapes[e].kind == "array" and escapes[e].at <= place[0] for e in self.left):
+            return None
+        masks: dict[int, Tensor] = {}
+        for trial in trials:
+            if len(trial.changed) == 1 and place in trial.places:
+                (e,) = trial.changed
+                masks[e] = masks[e] | trial.places[place] if e in masks else trial.places[place]
+        if not masks.keys() >= set(found):
+            return None
+        read = list(found)
+        codes = sum((masks[e].long() << bit for bit, e in enumerate(read)), torch.zeros_like(masks[read[0]]).long())
+        return [
+            (codes == code, [e for bit, e in enumerate(read) if code >> bit & 1])
+            for code in codes.unique().tolist() if code
+        ]  # fmt: skip
 
     def _index(self, k: int, places: list[Any]) -> None:
         """Lead back both ends of a slice at once."""

@@ -28,6 +28,20 @@ def lead_tensor(node: fx.Node, sources: Sequence[fx.Node], users: Collection[fx.
     return computed
 
 
+def lead_parts(node: fx.Node, parts: Sequence[tuple[fx.Node, Sequence[fx.Node]]]) -> None:
+    """Make elements of a tensor that Python computed, which masks tell, read each what it was made of."""
+    users, held = list(node.users), node
+    for mask, sources in parts:
+        part = lead_tensor(node, sources, users=())
+        order = {one: k for k, one in enumerate(node.graph.nodes)}
+        with node.graph.inserting_after(max([held, part], key=order.__getitem__)):
+            chosen = node.graph.call_function(aten.where.self, (mask, part, held))
+        chosen.meta = dict(node.meta)
+        held = chosen
+    for user in users:
+        user.replace_input_with(node, held)
+
+
 def lead_result(node: fx.Node, sources: Sequence[fx.Node]) -> None:
     """Make what an operation returns that Python has chosen, or the arguments of, read all that it may be made of."""
     if isinstance(node.meta["val"], (tuple, list)):

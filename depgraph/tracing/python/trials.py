@@ -112,10 +112,12 @@ class Trial:
     reached : int
         How many nodes were compared.
     places : dict
-        Where something is different: a number, and what it was there; a tensor; for what an operation is applied to,
-        the numbers of the nodes that it was applied to there.
+        Where something is different: a number, and what it was there; a tensor, and which of its elements; for what an
+        operation is applied to, the numbers of the nodes that it was applied to there.
     values : list
         The values that left there.
+    asked : list of int
+        Those of them, by their numbers, that were taken out of something else.
     rewritten : frozenset of int
         Looks at memory that Python could write to which showed that it had.
     """
@@ -125,6 +127,7 @@ class Trial:
     reached: int = 0
     places: dict[Place, Any] = field(default_factory=dict)
     values: list[Any] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
     rewritten: frozenset[int] = frozenset()
 
     def at(self, place: Place, value: Any) -> Any:
@@ -146,8 +149,8 @@ def attempt(recording: Recording, run: Run, changed: Collection[int], change: Ch
 class _Comparison:
     """Two runs side by side, operation by operation.
 
-    Views are made where they are read first, which is not at the same place in both; so they count as what they are
-    made of and how.
+    Views are made where they are read first, and numbers where Python computes them, which is not at the same place in
+    both; so they count as what they are made of and how.
     """
 
     def __init__(self, recording: Recording, other: Recording, trial: Trial) -> None:
@@ -161,7 +164,8 @@ class _Comparison:
 
     def run(self) -> None:
         """Note what is different."""
-        own, others = ([n for n in nodes if not _is_view(n)] for nodes in (self.nodes, self.others))
+        self._conditions()
+        own, others = ([n for n in nodes if not n.meta.get("made")] for nodes in (self.nodes, self.others))
         self.trial.complete = len(own) == len(others)
         for node, twin in zip(own, others, strict=False):
             if not _same_operation(node, twin):
@@ -178,12 +182,20 @@ class _Comparison:
             if self._chosen([(node, twin)]) and _form(node) == _form(twin):
                 self.trial.places[len(self.nodes), k] = self._made_of([twin])
 
+    def _conditions(self) -> None:
+        """Note the values that left which are others: what took them out was asked of something else."""
+        for e, (one, two) in enumerate(zip(self.recording.escapes, self.other.escapes, strict=False)):
+            if one.kind != two.kind:
+                return
+            if self.names.get(one.read) != self.other_names.get(two.read):
+                self.trial.asked.append(e)
+
     def _operation(self, node: fx.Node, twin: fx.Node) -> None:
         k = self.order[node]
         if node.op == "get_attr":
             one, two = (r.constants.get(str(n.target)) for r, n in ((self.recording, node), (self.other, twin)))
-            if one is not None and two is not None and not _equal(one, two):
-                self.trial.places[k, TENSOR] = None
+            if one is not None and two is not None and (different := _different(one, two)) is not None:
+                self.trial.places[k, TENSOR] = different
         numbers, twins = numbers_of(node), dict(numbers_of(twin))
         for at, one in numbers:
             two = twins[at]
@@ -205,7 +217,7 @@ class _Comparison:
             one, two, read = waiting.pop()
             if self.names[one] == self.other_names[two] or (one, two) in self.walked:
                 continue
-            if not (_is_view(one) and _is_view(two) and _same_operation(one, two)):
+            if not (one.meta.get("made") and two.meta.get("made") and _same_operation(one, two)):
                 chosen.append(read)
                 continue
             self.trial.complete &= _form(one) == _form(two)
@@ -237,16 +249,12 @@ class _Comparison:
         return sorted(found)
 
 
-def _is_view(node: fx.Node) -> bool:
-    return bool(node.meta.get("view"))
-
-
 def _named(nodes: list[fx.Node], names: dict[Any, int]) -> dict[fx.Node, Any]:
-    """Name operations by their number, and views by what they are made of; equal names in two runs are the same."""
+    """Name operations by their number, views and numbers by what they are made of: the same in two runs are equal."""
     found: dict[fx.Node, Any] = {}
     count = 0
     for node in nodes:
-        if _is_view(node):
+        if node.meta.get("made"):
             parts = tuple(found[leaf] if isinstance(leaf, fx.Node) else repr(leaf) for leaf in _leaves(node, ()))
             found[node] = names.setdefault((str(node.target), parts), ~len(names))
         else:
@@ -296,10 +304,12 @@ def _words(node: fx.Node, taken: Collection[Any]) -> list[str]:
     return [str(leaf) for leaf in _leaves(node, taken) if not isinstance(leaf, (fx.Node, bool, int, float))]
 
 
-def _equal(one: torch.Tensor, two: torch.Tensor) -> bool:
-    if one.shape != two.shape or one.is_meta or one.layout is not torch.strided:
-        return True
-    return bool(((one == two) | ((one != one) & (two != two))).all())
+def _different(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor | None:
+    """Return where two tensors of one form differ, None where they do not or cannot be compared."""
+    if one.shape != two.shape or one.is_meta or one.layout is not torch.strided or one.is_quantized:
+        return None
+    different = ~((one == two) | ((one != one) & (two != two)))
+    return different if bool(different.any()) else None
 
 
 def differ(one: Any, two: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -67,6 +68,39 @@ def kept_whole(op: Any) -> bool:
     schema = op._schema
     views = any(result.alias_info is not None for result in schema.returns)
     return not (schema.is_mutable or views) or not op._can_decompose()
+
+
+def one_by_one(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
+    """Return a function that does to each tensor of lists what an operator on lists does; None where it is another.
+
+    Examples
+    --------
+    >>> x = torch.ones(2)
+    >>> one_by_one(torch.ops.aten._foreach_mul.Scalar, ([x, x + 1], 3), {})()
+    [tensor([3., 3.]), tensor([6., 6.])]
+    """
+    name = op._opname.removeprefix("_foreach_")
+    function = getattr(torch.Tensor, name, None) or getattr(torch, name, None)
+    names = [a.name for a in op._schema.arguments]
+    lists = {a.name for a in op._schema.arguments if str(a.type) in ("List[Tensor]", "List[number]")}
+    given = dict(zip(names, args, strict=False)) | kwargs
+    count = len(args[0])
+    if function is None or name in _NOT_ALIKE or any(a.is_out for a in op._schema.arguments):
+        return None
+
+    def each() -> Any:
+        results = [
+            function(*(value[k] if key in lists else value for key, value in given.items() if key not in kwargs),
+                     **{key: value[k] if key in lists else value for key, value in kwargs.items()})
+            for k in range(count)
+        ]  # fmt: skip
+        return results if op._schema.returns else None
+
+    return each
+
+
+#: Operators on lists that are not the ones on tensors by their name.
+_NOT_ALIKE = {"norm", "powsum", "max"}
 
 
 class InPlace:

@@ -72,7 +72,7 @@ class Leaving(Nodes):
         node = self.seen(tensor)
         if type(value) not in (int, float, bool):
             return value
-        item = self.call(aten.item.default, (node,), {}, value)
+        item = self.derived(aten.item.default, (node,), {}, value)
         return symbolic(self.left("symbol", "item", value, [node], number=item), item, self)
 
     def anywhere(self, tensor: Tensor, axis: int, place: Any) -> Tensor:
@@ -95,7 +95,7 @@ class Leaving(Nodes):
 
     def compute(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> fx.Node:
         """Write down what Python computes of symbolic numbers."""
-        return self.call(function, args, {}, value)
+        return self.derived(function, args, {}, value)
 
     def settle(self, number: Number, kind: Literal["condition", "number"]) -> Any:
         """Note that a symbolic number ends as a plain one."""
@@ -112,7 +112,7 @@ class Leaving(Nodes):
             assert isinstance(tensor, fx.Node)
             return tensor
         dtype = _DTYPES[type(value)]
-        return self.call(
+        return self.derived(
             aten.scalar_tensor.default, (node,), {"dtype": dtype}, self.laid_out(Geometry(0, (), (), dtype))
         )
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from depgraph.tracing.origin import called_from_here
+from depgraph.tracing.origin import asked_by_a_call, called_from_here
 from depgraph.tracing.private import (
     LowerMode,
     UpperMode,
@@ -34,7 +34,7 @@ from depgraph.tracing.python.indexing import getitem, has_place
 from depgraph.tracing.python.numbers import is_symbolic, plain
 from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SCALARS, SHOWN, WAYS_OUT, Kind
 from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
-from depgraph.tracing.recorder.functional import functional, kept_whole
+from depgraph.tracing.recorder.functional import functional, kept_whole, one_by_one
 from depgraph.tracing.recorder.higher_order import recorded
 from depgraph.tracing.recorder.recorder import Recorder
 
@@ -168,6 +168,18 @@ class Modes:
         with self.calling():
             return [self.numbers_in(part, whole=True) for part in tensor]
 
+    def hand_out(self, func: Any, tensor: Tensor) -> None:
+        """Note that the memory of a tensor is handed out, and by its address all that is in it."""
+        if func is Tensor.data_ptr and self.fakes is None and not is_wrapped(tensor) and tensor.numel():
+            with self.silent():
+                held = tensor.detach().clone()
+            given = self.recorder.left("array", "data_ptr", held, [self.recorder.seen(tensor)])
+            if given is not held:
+                self.recorder.before_write(tensor)
+                with self.silent(), unrecorded(), torch.no_grad():
+                    tensor.copy_(given)
+        self.lend(tensor)
+
     def lend(self, tensor: Tensor) -> None:
         """Note that the memory of a tensor is handed out."""
         with unrecorded():
@@ -215,6 +227,9 @@ class _Upper(UpperMode):
         if (not kept_whole(func) and functional(func) is None) or func in _OPENED:
             with modes.inside():
                 return func.decompose(*args, **kwargs)
+        if func._opname.startswith("_foreach_") and (each := one_by_one(func, args, kwargs)) is not None:
+            with modes.inside():
+                return each()
         if func is aten.select.int and is_symbolic(args[2]):
             with modes.inside():
                 return modes.recorder.anywhere(*args)
@@ -319,7 +334,7 @@ class _Functions(TorchFunctionMode):
         if func in MEMORY and func not in WAYS_OUT:
             if called_from_here(2):
                 return func(*args, **kwargs)
-            modes.lend(args[0])
+            modes.hand_out(func, args[0])
             return func(*args, **kwargs)
         if func is Tensor.__getitem__ and modes.numbers and has_place(args[1]):
             with modes.calling():
@@ -338,7 +353,8 @@ class _Functions(TorchFunctionMode):
         if func in MEMORY:
             modes.recorder.before_write(unwrapped(args[0]))
         value = modes.taken(func, args, kwargs)
-        given = modes.recorder.left(kind, func.__name__.strip("_"), value, reads)
+        movable = asked_by_a_call() if kind == "condition" else None
+        given = modes.recorder.left(kind, func.__name__.strip("_"), value, reads, movable=movable)
         if func in MEMORY:
             if isinstance(value, np.ndarray) and given is not value and value.flags.writeable:
                 np.copyto(value, given)  # it is the tensor's own memory

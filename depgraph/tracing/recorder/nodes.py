@@ -77,8 +77,11 @@ class Nodes:
     def view_of(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], geometry: Geometry) -> fx.Node:
         """Add a call to the graph whose value is laid out in a given way."""
         node = self.call(target, args, kwargs, self.laid_out(geometry))
-        node.meta["view"] = True
-        return node
+        return _made(node)
+
+    def derived(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> fx.Node:
+        """Add what is only made where it is needed, and is the same wherever it is made."""
+        return _made(self.call(target, args, kwargs, value))
 
     def _noted(self, node: fx.Node, value: Any) -> fx.Node:
         module = current_module()
@@ -111,3 +114,8 @@ class Nodes:
     def read(self, tensor: Tensor) -> fx.Node:
         """Return the node that holds a tensor now."""
         return self.memories.read(tensor)
+
+
+def _made(node: fx.Node) -> fx.Node:
+    node.meta["made"] = True
+    return node

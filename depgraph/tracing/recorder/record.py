@@ -92,6 +92,16 @@ class Recording:
         self.escapes.append(escape)
         self.graph.output_node().args = ((outputs, list(updates.values()), [*reads, escape.read]),)
 
+    def constant(self, tensor: Tensor) -> fx.Node:
+        """Add a constant to the graph."""
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = tensor
+        self.module.register_buffer(name, tensor, persistent=False)
+        with self.graph.inserting_before(next(iter(self.graph.nodes))):
+            node = self.graph.create_node("get_attr", name)
+        node.meta = {"val": tensor.to("meta"), "module": "", "line": None}
+        return node
+
     def strangers(self, known: Collection[int]) -> list[fx.Node]:
         """Return the tensors that no recorded operation made, and that were not there before.
 
@@ -169,7 +179,7 @@ def record(
         given = [fakes.given(tensor) for tensor in given]
     with noticed(recorder.memories.lend_all), _modules_noted(model, modes), modes.watching():
         results = call(model, given)
-    recorder.filled(results)
+    recorder.filled(list(results))
     outputs = [recorder.read(tensor) for tensor in results]
     after = State.of(model).values
     updates: dict[str, fx.Node] = {}

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
-from torch.utils import _pytree as pytree
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import current_line
@@ -82,9 +81,6 @@ class Recorder(Leaving):
         if op is _LITERAL and self.memories.find(args[0]) is None:
             self._literal(str(self.read(args[0]).target))
         tensors: list[Tensor] = []
-        returns = op._schema.returns
-        if self._blank and not op._schema.is_mutable and returns and returns[0].alias_info is None:
-            self.filled((args, kwargs))
         if any(map(is_symbolic, (*args, *kwargs.values()))) or _has_symbolic_sizes(args):
             args, kwargs = self._settled(op, args, kwargs)
             nodes = self._nodes((args, kwargs), tensors)
@@ -109,21 +105,28 @@ class Recorder(Leaving):
             self._write(op, nodes, changed, before, result)
             return result
         outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        if self._blank and _are_new(outputs, sources) and self.filled(tensors):
+            nodes = self._nodes((args, kwargs), [])
         if any(isinstance(output, Tensor) for output in outputs):
             self._note(op, nodes, args, kwargs, sources, result, outputs)
             if has_sizes_from_values(op, args):
                 self._sized(op, args, outputs)
         return result
 
-    def filled(self, tree: Any) -> None:
-        """Note that tensors are read: those that no operation has filled were filled by something else."""
+    def filled(self, tensors: Sequence[Tensor]) -> bool:
+        """Note that tensors are read: those that no operation has filled were filled by something else.
+
+        Returns
+        -------
+        bool
+            Whether there were any.
+        """
         self._blank = [memory for memory in self._blank if not memory.version]
-        if not self._blank:
-            return
-        read = [self.memories.find(leaf) for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]
-        for memory in self._blank:
-            if any(memory is one for one in read):
-                self.memories.take(memory)
+        read = [self.memories.find(tensor) for tensor in tensors] if self._blank else []
+        found = [memory for memory in self._blank if any(memory is one for one in read)]
+        for memory in found:
+            self.memories.take(memory)
+        return bool(found)
 
     def _literal(self, name: str) -> None:
         """Note a tensor that Python made of numbers: those written down in the program, or perhaps others."""
@@ -301,6 +304,12 @@ class Recorder(Leaving):
 
 #: Types of arguments that are any number.
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+
+
+def _are_new(outputs: Sequence[Any], sources: Sequence[tuple[int, Geometry]]) -> bool:
+    """Return whether an operation has returned something else than views of its arguments."""
+    given = {key for key, _ in sources}
+    return any(isinstance(output, Tensor) and memory_of(output)[0] not in given for output in outputs)
 
 
 def _has_symbolic_sizes(args: Any) -> bool:

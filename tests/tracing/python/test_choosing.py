@@ -4,6 +4,7 @@ import builtins
 import statistics
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,17 +31,18 @@ def test_they_give_what_python_gives(name, values):
     expected = FUNCTIONS[name](values)
     book = Book()
     with choosing():
-        found = {"max": max, "min": min, "sorted": sorted}.get(name, FUNCTIONS[name])
-        function = getattr(builtins, name) if name in ("max", "min", "sorted") else found
+        function = {"max": lambda v: max(v), "min": lambda v: min(v), "sorted": lambda v: sorted(v)}.get(
+            name, FUNCTIONS[name]
+        )
         result = function([taken(value, book) for value in values])
     assert plain(result) == expected
 
 
-@pytest.mark.parametrize("function", ["max", "min", "sorted"])
+@pytest.mark.parametrize("function", [lambda v: max(v), lambda v: min(v), lambda v: sorted(v)])
 def test_nothing_is_settled(function):
     book = Book()
     with choosing():
-        result = getattr(builtins, function)([taken(2.0, book), taken(1.0, book), 3])
+        result = function([taken(2.0, book), taken(1.0, book), 3])
     assert all(map(is_symbolic, result if isinstance(result, list) else [result]))
     assert book.settled == []
 
@@ -49,7 +51,8 @@ def test_they_are_put_back():
     before = max, min, sorted
     with pytest.raises(ZeroDivisionError), choosing():
         raise ZeroDivisionError
-    assert (max, min, sorted) == before
+    assert (max, min, sorted) == before == (builtins.max, builtins.min, builtins.sorted)
+    assert "sorted" not in vars(torch)
     with choosing():
         assert max([1, 5, 3]) == 5
         assert sorted("bca", key=str) == ["a", "b", "c"]
