@@ -198,4 +198,4 @@ def everything(call: Call, *args: Any, **kwargs: Any) -> Any:
 @rule("depgraph::python")
 def python(call: Call, value: Value, read: list[Value]) -> Value:
     """Read every element of what Python computed a tensor from."""
-    return value if all(t.is_known for t in read) else cast("Value", everything(call, *read))
+    return value if all(t.is_known for t in read) else cast("Value", everything(call, value, *read))

@@ -112,7 +112,8 @@ def _array_put_back(value: Any, content: Any) -> None:
     if value.strides != strides:
         value.strides = strides
     if elements is not None:
-        value.flags.writeable = True
+        if not value.flags.writeable:
+            value.flags.writeable = True
         np.copyto(value, elements)
 
 

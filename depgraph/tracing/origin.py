@@ -13,13 +13,15 @@ import types
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+import torch.overrides
 from torch import nn
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _MODULES = os.path.join(os.path.dirname(torch.__file__), "nn") + os.sep
+_OVERRIDES = torch.overrides.__file__
 _CALLING = os.path.join("modules", "module.py")
 _TYPED_IN = ("<stdin>", "<ipython-input", "<doctest")
 _LIBRARY, _USER = 3, 4
@@ -107,9 +109,17 @@ def is_of_the_user(file: str | None, name: str) -> bool:
     return name == "__main__" if file is None else _rank(file) == _USER
 
 
-def called_from_here(depth: int) -> bool:
-    """Return whether the code so many calls above the one that asks is part of this package."""
-    return _rank(sys._getframe(depth + 1).f_code.co_filename) == 0
+def called_by_others(function: Any) -> bool:
+    """Return whether neither PyTorch nor this package has called a function that is being looked at."""
+    own = getattr(function, "__code__", None)
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and (
+        _rank(frame.f_code.co_filename) == 0
+        or frame.f_code.co_filename == _OVERRIDES
+        or frame.f_code is own
+    ):  # fmt: skip
+        frame = frame.f_back
+    return frame is not None and _rank(frame.f_code.co_filename) >= _LIBRARY
 
 
 def asked_by_a_call() -> bool:

@@ -36,6 +36,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
     _disable_current_modes,
+    _get_current_dispatch_mode,
     _pop_mode_temporarily,
     is_traceable_wrapper_subclass,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "functions_called",
     "has_own_dispatch",
     "in_transform",
+    "innermost",
     "is_composite",
     "is_differentiating",
     "is_traceable_wrapper_subclass",
@@ -136,6 +138,11 @@ def has_own_dispatch(args: Any) -> bool:
 def _runs_itself(kind: Any) -> bool:
     default: Any = torch._C._disabled_torch_dispatch_impl
     return kind.__torch_dispatch__ is not default and kind.__name__ not in ("FakeTensor", "NestedTensor")
+
+
+def innermost() -> Any:
+    """Return the mode below autograd that sees operators first, None where there is none."""
+    return _get_current_dispatch_mode()
 
 
 def is_differentiating() -> bool:

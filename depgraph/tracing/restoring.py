@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 from depgraph.tracing.containers import EMPTY, Kind
@@ -47,9 +48,10 @@ class Kept:
 
     def __init__(self, roots: tuple[object, ...]) -> None:
         self.tensors: list[torch.Tensor] = []
+        self.arrays: list[np.ndarray[Any, Any]] = []
         self._saved: list[tuple[_PutBack, Any, Any]] = []
         self._forms: list[tuple[torch.Tensor, Any]] = []
-        self._copies: dict[int, tuple[StorageWeakRef, torch.UntypedStorage]] = {}
+        self._copies: dict[int, tuple[StorageWeakRef, torch.UntypedStorage, bool]] = {}
         self._opaque: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._most = _FEW
         with DisableTorchFunction():
@@ -71,7 +73,19 @@ class Kept:
                     continue
                 if len(self._copies) >= self._most:
                     self._forget()
-                self._copies[address(storage)] = StorageWeakRef(storage), storage.clone()
+                self._copies[address(storage)] = StorageWeakRef(storage), storage.clone(), storage.is_shared()
+
+    def shared(self) -> list[torch.Tensor]:
+        """Return the tensors whose memory some array shares."""
+        found = []
+        for tensor in self.tensors if self.arrays else ():
+            with DisableTorchFunction():
+                if tensor.device.type == "cpu" and tensor.layout is torch.strided and tensor.numel():
+                    storage = tensor.untyped_storage()
+                    bounds = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+                    if any(low < bounds[1] and bounds[0] < high for low, high in map(_bounds, self.arrays)):
+                        found.append(tensor)
+        return found
 
     @property
     def wrote(self) -> bool:
@@ -109,7 +123,7 @@ class Kept:
 
     def _forget(self) -> None:
         """Drop the copies of memories that are gone, which are most: a model writes to what it has just made."""
-        for key in [key for key, (memory, _) in self._copies.items() if memory.expired()]:
+        for key in [key for key, (memory, *_) in self._copies.items() if memory.expired()]:
             del self._copies[key]
         self._most = max(_FEW, 2 * len(self._copies))
 
@@ -131,6 +145,8 @@ class Kept:
                 form = _form(value)
                 self._forms.append((value, form))
                 todo += form[2:]
+            elif isinstance(value, np.ndarray):
+                self.arrays.append(value)
             for held, inside, put_back in kinds:
                 content = held(value)
                 saved.append((put_back, value, content))
@@ -230,9 +246,18 @@ def _cut(tensor: torch.Tensor) -> None:
     exchange(tensor, fresh)
 
 
-def _fill(memory: StorageWeakRef, copy: torch.UntypedStorage) -> None:
+def _bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """Return the addresses between which the elements of an array lie."""
+    first = array.__array_interface__["data"][0]
+    steps = [(count - 1) * step for count, step in zip(array.shape, array.strides, strict=True)]
+    if not array.size:
+        return 0, 0
+    return first + sum(s for s in steps if s < 0), first + sum(s for s in steps if s > 0) + array.itemsize
+
+
+def _fill(memory: StorageWeakRef, copy: torch.UntypedStorage, shared: bool) -> None:
     storage = storage_behind(memory)
-    if storage is None:
+    if storage is None or (shared and not storage.is_shared()):  # it is another one now
         return
     if storage.nbytes() != copy.nbytes():
         storage.resize_(copy.nbytes())

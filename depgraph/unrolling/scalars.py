@@ -13,7 +13,7 @@ import torch
 from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.call import Read
 from depgraph.rules.masking import far, of_any_size
-from depgraph.rules.registry import name_of
+from depgraph.rules.registry import is_random, name_of
 from depgraph.rules.values import FIRST, KNOWN, Value, forget, known, reshape, together
 from depgraph.unrolling.builder import Label
 
@@ -81,6 +81,8 @@ def with_numbers(call: Invocation, numbers: list[Value]) -> Any:
         codes, others, value, another = together(part.codes, other.codes, part.values(), other.values())
         placed = (codes < FIRST) & ((codes != others) | ((codes == KNOWN) & (value != another)))
         itself = placed & (value == stand_ins[0]) & (another == stand_ins[1]) & (len(numbers) == 1)
+        if is_random(call.op):
+            placed = torch.ones_like(placed)
         reads = [torch.where((codes >= fresh) | (placed & ~itself), read, KNOWN) for read in (codes, *_codes(numbers))]
         made = call.nodes(part.shape, *(Read(read.expand(part.shape)) for read in reads))
         new = placed | (codes >= fresh)

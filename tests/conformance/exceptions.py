@@ -37,7 +37,7 @@ INEXACT = {
             nn.functional.max_unpool2d-grad nn.functional.max_unpool3d nn.functional.max_unpool3d-grad
             nn.functional.grid_sample grid_sampler_2d grid_sampler_3d""",
         "windows": "nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d",
-        "segments": "_segment_reduce-lengths _segment_reduce-offsets tensor_split",
+        "segments": "_segment_reduce-lengths _segment_reduce-offsets tensor_split narrow",
         "renorm": "nn.functional.embedding nn.functional.embedding_bag",
         "ignored": "nn.functional.nll_loss",
         "paths": "nn.functional.ctc_loss",

@@ -9,7 +9,10 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
+
+import torch
 
 from depgraph.tracing.origin import is_of_the_user
 from depgraph.tracing.python.behind import apply
@@ -59,6 +62,8 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs or not args:
             return function(*args, **kwargs)
         values = list(args[0]) if len(args) == 1 else args
+        if len(values) > 1 and _are_tensors(values):
+            return reduce(torch.maximum if function is _max else torch.minimum, values)
         if len(values) < 2 or not _are_symbolic(values):
             return function(values) if len(args) == 1 else function(*args)
         return dress(apply(function, *map(_plain, values)))
@@ -68,6 +73,8 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _ordering(values: Any, /, *, key: Any = None, reverse: bool = False) -> list[Any]:
     values = list(values)
+    if key is None and len(values) > 1 and _are_tensors(values):
+        return list(torch.stack(values).sort(descending=bool(reverse), stable=True).values)
     if key is not None or not _are_symbolic(values):
         return _sorted(values, key=key, reverse=reverse)
     numbers = list(map(_plain, values))
@@ -81,6 +88,15 @@ def _are_symbolic(values: Any) -> bool:
     found = [number_of(value) for value in values]
     others = [value for value, number in zip(values, found, strict=True) if number is None]
     return any(number is not None for number in found) and all(type(value) in (int, float, bool) for value in others)
+
+
+def _are_tensors(values: Any) -> bool:
+    """Return whether values are single numbers in tensors, of one kind."""
+    first = values[0]
+    return isinstance(first, torch.Tensor) and all(
+        isinstance(v, torch.Tensor) and not v.ndim and v.dtype == first.dtype and v.device == first.device
+        for v in values
+    )
 
 
 def _plain(value: Any) -> Any:

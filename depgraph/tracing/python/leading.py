@@ -44,13 +44,14 @@ def lead_parts(node: fx.Node, parts: Sequence[tuple[fx.Node, Sequence[fx.Node]]]
 
 def lead_result(node: fx.Node, sources: Sequence[fx.Node]) -> None:
     """Make what an operation returns that Python has chosen, or the arguments of, read all that it may be made of."""
+    sources = [each for each in sources if isinstance(each.meta.get("val"), Tensor)]
     if isinstance(node.meta["val"], (tuple, list)):
         for part in list(node.users):
             if part.target is operator.getitem:
                 lead_result(part, [*sources, *node.all_input_nodes])
     elif isinstance(node.meta["val"], Tensor):
         read = [*sources, *node.all_input_nodes, node]
-        lead_tensor(node, [each for each in read if isinstance(each.meta["val"], Tensor)])
+        lead_tensor(node, [each for each in read if isinstance(each.meta.get("val"), Tensor)])
     elif isinstance(node.meta["val"], (bool, int, float)):
         with node.graph.inserting_after(node):
             held = node.graph.call_function(aten.scalar_tensor.default, (node,), {"dtype": _dtype(node.meta["val"])})

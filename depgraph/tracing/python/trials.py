@@ -83,7 +83,7 @@ def _far(size: Any, change: Change) -> Any:
 
 def _array(value: np.ndarray, change: Change) -> np.ndarray:
     if change == "turned":
-        return np.ascontiguousarray(np.flip(value))
+        return np.flip(value).copy()
     if value.dtype == bool:
         return np.full_like(value, change == "raised") if change in FAR else ~value
     if value.dtype.kind in "iu":
@@ -161,6 +161,7 @@ class _Comparison:
         self.names, self.other_names = (_named(nodes, names) for nodes in (self.nodes, self.others))
         self.known = {name: node for node, name in self.names.items()}
         self.walked: set[tuple[fx.Node, fx.Node]] = set()
+        self.bodies: set[fx.Node] = set()
 
     def run(self) -> None:
         """Note what is different."""
@@ -182,6 +183,14 @@ class _Comparison:
             if self._chosen([(node, twin)]) and _form(node) == _form(twin):
                 self.trial.places[len(self.nodes), k] = self._made_of([twin])
 
+    @staticmethod
+    def _body(recording: Recording, node: fx.Node) -> str:
+        """Return what the body of an operator that takes functions does; nothing for other nodes."""
+        if node.op != "get_attr" or str(node.target) in recording.constants:
+            return ""
+        body = recording.module.get_submodule(str(node.target))
+        return str([str(each.graph) for each in body.modules() if isinstance(each, fx.GraphModule)])
+
     def _conditions(self) -> None:
         """Note the values that left which are others: what took them out was asked of something else."""
         for e, (one, two) in enumerate(zip(self.recording.escapes, self.other.escapes, strict=False)):
@@ -192,6 +201,9 @@ class _Comparison:
 
     def _operation(self, node: fx.Node, twin: fx.Node) -> None:
         k = self.order[node]
+        bodies = [self._body(recorded, each) for recorded, each in ((self.recording, node), (self.other, twin))]
+        if bodies[0] != bodies[1]:
+            self.bodies.add(node)
         if node.op == "get_attr":
             one, two = (r.constants.get(str(n.target)) for r, n in ((self.recording, node), (self.other, twin)))
             if one is not None and two is not None and (different := _different(one, two)) is not None:
@@ -206,7 +218,10 @@ class _Comparison:
         pairs = [(a, b) for a, b in zip(_leaves(node, taken), _leaves(twin, taken), strict=True)
                  if isinstance(a, fx.Node)]  # fmt: skip
         chosen = self._chosen(pairs)
-        if (chosen or _plain(node, taken) != _plain(twin, taken)) and _form(node) == _form(twin):
+        another = (
+            chosen or _plain(node, taken) != _plain(twin, taken) or not self.bodies.isdisjoint(node.all_input_nodes)
+        )
+        if another and _form(node) == _form(twin):
             self.trial.places[k, CHOSEN] = self._made_of(chosen)
 
     def _chosen(self, pairs: list[tuple[fx.Node, fx.Node]]) -> list[fx.Node]:

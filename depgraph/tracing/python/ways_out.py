@@ -30,6 +30,7 @@ WAYS_OUT: dict[Any, Kind] = {
     _T.__index__: "number",
     _T.__float__: "number",
     _T.__complex__: "number",
+    _T._nnz: "number",
     _T.tolist: "array",
     _T.numpy: "array",
     _T.__array__: "array",
@@ -55,7 +56,9 @@ SCALARS: frozenset[Any] = frozenset(
 _UNTAGGED = frozenset(
     {
         _aten.where.default, _aten.unique_dim_consecutive.default, _aten._pack_padded_sequence.default,
-        _aten.nonzero_numpy.default, _aten.repeat_interleave.self_Tensor,
+        _aten.nonzero_numpy.default, _aten.repeat_interleave.self_Tensor, _aten.to_sparse.default,
+        _aten.to_sparse.sparse_dim, _aten._to_sparse.default, _aten._to_sparse.sparse_dim, _aten.coalesce.default,
+        _aten._coalesce.default, _aten.to_sparse_csr.default, _aten._to_sparse_csr.default,
     }
 )  # fmt: skip
 #: Operators that read one of their arguments where nothing sees it, to decide what they return: which one.

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from depgraph.errors import TracingError
 from depgraph.tracing.private import dense_kernel, natively, unrecorded
+from depgraph.tracing.python.numbers import settled
 from depgraph.tracing.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def _flex_attention(
     with unrecorded():
         number = query.new_zeros(())
         places = [torch.zeros((), dtype=torch.int, device=query.device) for _ in range(4)]
+    scale, options = settled((scale, options))
     bodies = [
         _body(modes, score, (number, *places, *score_more)),
         _body(modes, block_mask[-1], (*places, *mask_more)),

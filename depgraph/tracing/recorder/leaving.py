@@ -12,7 +12,7 @@ from depgraph.tracing.origin import current_line
 from depgraph.tracing.private import unrecorded, unwrapped
 from depgraph.tracing.python.checks import is_check
 from depgraph.tracing.python.escapes import Escape
-from depgraph.tracing.python.numbers import Number, symbolic
+from depgraph.tracing.python.numbers import Number, node_of, symbolic, value_of
 from depgraph.tracing.python.opaque import PYTHON
 from depgraph.tracing.python.ways_out import Kind
 from depgraph.tracing.recorder.geometry import Geometry
@@ -61,7 +61,8 @@ class Leaving(Nodes):
         given = value
         if self.shift is not None and movable:
             with unrecorded():
-                given = self.shift(len(self.escapes), value)
+                shifted = (self.shift(k, value) for k in range(len(self.escapes), len(self.escapes) + len(reads)))
+                given = next((other for other in shifted if other is not value), value)
         at = len(self.graph.nodes)
         for read in reads:
             self.escapes.append(Escape(kind, operation, given, line, read, at, movable=movable, number=number))
@@ -74,6 +75,21 @@ class Leaving(Nodes):
             return value
         item = self.derived(aten.item.default, (node,), {}, value)
         return symbolic(self.left("symbol", "item", value, [node], number=item), item, self)
+
+    def number_here(self, number: Any) -> fx.Node:
+        """Return the node of a symbolic number; in the body of an operator, of one that it closes over, lifted."""
+        node = node_of(number)
+        if node.graph is self.graph or self.parent is None:
+            return node
+        value = value_of(number)
+        assert isinstance(self.parent, Leaving)
+        outer = self.parent._tensor(self.parent.number_here(number), value)
+        if outer not in self.lifted:
+            self.lifted.append(outer)
+            form = self.laid_out(Geometry(0, (), (), _DTYPES[type(value)]))
+            self.lifted_here.append(self.placeholder(f"lifted_{len(self.lifted)}", form))
+        held = self.lifted_here[self.lifted.index(outer)]
+        return self.derived(aten.item.default, (held,), {}, value)
 
     def anywhere(self, tensor: Tensor, axis: int, place: Any) -> Tensor:
         """Return what a tensor holds at a place that was read off a tensor; not a view, since it may be any place."""

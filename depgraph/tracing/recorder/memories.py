@@ -87,6 +87,17 @@ class Memories(Roots):
         """Let the memory of a tensor, which stands for another one, be that one."""
         self._known[memory_of(tensor)[0]] = other
 
+    def copied(self, tensor: Tensor, copy: Tensor) -> None:
+        """Note that all of a memory was copied; several tensors that show it may be copied one after the other."""
+        source, (key, owner) = self._known[memory_of(tensor)[0]], memory_of(copy)
+        if key in self._known and self._known[key].copy_of == (source, source.version):
+            return
+        if len(source.regions) > 1:
+            self._flatten(source)
+        held = StorageWeakRef(owner)
+        self._known[key] = memory = Memory(held, None, source.root, source.node, fresh=True)
+        memory.alone, memory.copy_of = source.alone, (source, source.version)
+
     def first_seen(self, tensor: Tensor) -> Memory:
         """Note a tensor that was there before, or that came about by other means than operators."""
         key, owner = memory_of(tensor)
@@ -102,9 +113,11 @@ class Memories(Roots):
             if not geometry.plain or geometry.elements != count or geometry.order() is None or geometry.offset:
                 with unrecorded():
                     whole = flat(tensor, owner)
-        node = self._constant(whole)
+        constant = node = self._constant(whole)
+        if others:
+            node = self._emit(PYTHON, (node, [other.node for other, _ in others]), {}, Geometry.of(whole))
         self._known[key] = memory = Memory(owner, whole, Geometry.of(whole), node, fresh=False)
-        memory.constants.append(node)
+        memory.constants.append(constant)
         for other, _ in others:
             memory.beside.append(other)
             other.beside.append(memory)

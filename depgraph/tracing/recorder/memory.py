@@ -76,6 +76,8 @@ class Memory:
         Whether it is a copy of what the program takes for a view.
     lent : Lent or None
         What was in it when it was handed out, if it was.
+    copy_of : tuple or None
+        The memory that it is a copy of, and the version of that.
     beside : list of Memory
         Memories that go by another name and are the same bytes in part.
     fresh : bool
@@ -95,4 +97,5 @@ class Memory:
         self.alone = fresh
         self.part_of: Memory | None = None
         self.lent: Lent | None = None
+        self.copy_of: tuple[Memory, int] | None = None
         self.beside: list[Memory] = []

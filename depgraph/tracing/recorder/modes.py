@@ -12,13 +12,14 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from depgraph.tracing.origin import asked_by_a_call, called_from_here
+from depgraph.tracing.origin import asked_by_a_call, called_by_others
 from depgraph.tracing.private import (
     LowerMode,
     UpperMode,
     autocasting,
     has_own_dispatch,
     in_transform,
+    innermost,
     is_differentiating,
     is_wrapped,
     natively,
@@ -35,6 +36,7 @@ from depgraph.tracing.python.numbers import is_symbolic, plain
 from depgraph.tracing.python.ways_out import MEMORY, READ_UNSEEN, SCALARS, SHOWN, WAYS_OUT, Kind
 from depgraph.tracing.recorder.fakes import Fakes, NoValuesError
 from depgraph.tracing.recorder.functional import functional, kept_whole, one_by_one
+from depgraph.tracing.recorder.geometry import has_strides
 from depgraph.tracing.recorder.higher_order import recorded
 from depgraph.tracing.recorder.recorder import Recorder
 
@@ -180,11 +182,32 @@ class Modes:
                     tensor.copy_(given)
         self.lend(tensor)
 
+    def copied(self, func: Any, tensor: Tensor, memo: Any) -> Any:
+        """Copy a tensor with all of its memory, once for all tensors that share it."""
+        if self.fakes is not None or self.recorder.memories.find(tensor) is None or not has_strides(tensor):
+            return tensor.clone()
+        self.recorder.read(tensor)
+        with self.silent():
+            result = func(tensor, memo)
+        self.recorder.memories.copied(tensor, result)
+        return result
+
+    def by_elements(self, func: Any, args: Any) -> Any:
+        """Run a method that calls a Python function on each element of a tensor, and writes what it returns there."""
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        reads = [self.recorder.seen(tensor) for tensor in tensors]
+        self.recorder.before_write(tensors[0])
+        with self.silent():
+            result = func(*args)
+        self.recorder.made_by_python(tensors[0], reads)
+        return result
+
     def lend(self, tensor: Tensor) -> None:
         """Note that the memory of a tensor is handed out."""
         with unrecorded():
             tensor = unwrapped(tensor)
-            self.recorder.read(tensor)
+            if self.recorder.memories.find(tensor) is None:
+                self.recorder.read(tensor)
             self.recorder.before_write(tensor)
             self.recorder.memories.lend(tensor)
 
@@ -216,6 +239,9 @@ class _Upper(UpperMode):
             or has_own_dispatch(args)
         ):
             return func(*args, **kwargs)
+        if innermost() is not modes._lower:  # a mode of the model's own, which may do something else
+            with natively():
+                return func(*args, **kwargs)
         if is_differentiating():
             modes.differentiated = True
         if func in READ_UNSEEN:
@@ -318,7 +344,12 @@ class _Functions(TorchFunctionMode):
     def _see(self, func: Any, args: Any, kwargs: Any) -> Any:
         modes = self.modes
         if func is Tensor.__deepcopy__:  # copies memory behind the back of operators
-            return args[0].clone()
+            return modes.copied(func, *args)
+        if func in _MOVES:  # memory, and what is in it stays the same
+            with modes.silent():
+                return func(*args, **kwargs)
+        if func in _BY_ELEMENTS:
+            return modes.by_elements(func, args)
         if isinstance(func, torch._ops.HigherOrderOperator):
             if in_transform():
                 return func(*args, **kwargs)
@@ -332,9 +363,8 @@ class _Functions(TorchFunctionMode):
         if not _hashable(func):
             return func(*args, **kwargs)
         if func in MEMORY and func not in WAYS_OUT:
-            if called_from_here(2):
-                return func(*args, **kwargs)
-            modes.hand_out(func, args[0])
+            if called_by_others(func):
+                modes.hand_out(func, args[0])
             return func(*args, **kwargs)
         if func is Tensor.__getitem__ and modes.numbers and has_place(args[1]):
             with modes.calling():
@@ -362,6 +392,12 @@ class _Functions(TorchFunctionMode):
             modes.lend(args[0])
         return given
 
+
+#: They move memory elsewhere.
+_MOVES: set[Any] = {Tensor.share_memory_}
+
+#: They call Python functions.
+_BY_ELEMENTS = {Tensor.apply_, Tensor.map_, Tensor.map2_}
 
 #: They run backwards through what was differentiated.
 _BACKWARD = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}

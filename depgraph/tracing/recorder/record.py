@@ -173,6 +173,9 @@ def record(
         memory.twins = [memories[k] for k in twins]
     versions = {name: recorder.memories.find(state.values[name]) for name in names}
     forms = {name: Geometry.of(state.values[name]) for name in names}
+    for tensor in [] if fake else kept.shared():
+        recorder.read(tensor)
+        recorder.memories.lend(tensor)
     fakes = Fakes(recorder.memories.find, recorder.memories.alias) if fake else None
     modes = Modes(recorder, numbers=numbers, whole=whole, fakes=fakes)
     if fakes is not None:

@@ -13,7 +13,8 @@ from depgraph.errors import TracingError
 from depgraph.tracing.origin import current_line
 from depgraph.tracing.private import unrecorded
 from depgraph.tracing.python.checks import is_literal
-from depgraph.tracing.python.numbers import is_symbolic, node_of, plain, settled
+from depgraph.tracing.python.numbers import is_symbolic, plain, settled
+from depgraph.tracing.python.opaque import PYTHON
 from depgraph.tracing.python.ways_out import has_sizes_from_values
 from depgraph.tracing.recorder.functional import Written, functional, in_place, written
 from depgraph.tracing.recorder.geometry import Geometry, has_strides, memory_of, piece
@@ -114,7 +115,7 @@ class Recorder(Leaving):
         return result
 
     def filled(self, tensors: Sequence[Tensor]) -> bool:
-        """Note that tensors are read: those that no operation has filled were filled by something else.
+        """Note that tensors are read: those that no operation has filled something else may have, if values left.
 
         Returns
         -------
@@ -122,6 +123,8 @@ class Recorder(Leaving):
             Whether there were any.
         """
         self._blank = [memory for memory in self._blank if not memory.version]
+        if not any(escape.kind in ("number", "array", "text") for escape in self.escapes):
+            return False
         read = [self.memories.find(tensor) for tensor in tensors] if self._blank else []
         found = [memory for memory in self._blank if any(memory is one for one in read)]
         for memory in found:
@@ -148,7 +151,7 @@ class Recorder(Leaving):
             return {key: self._nodes(item, found) for key, item in tree.items()}
         if isinstance(tree, torch.Generator):
             return None
-        return node_of(tree) if is_symbolic(tree) else tree
+        return self.number_here(tree) if is_symbolic(tree) else tree
 
     def _settled(self, op: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """End the symbolic numbers that an operator does not take as any number: sizes, axes, and what switches it."""
@@ -220,10 +223,12 @@ class Recorder(Leaving):
         assert memory is not None
         if not memory.fresh:
             self.before_write(tensor)
+        size = tensor.untyped_storage().nbytes()
         result = perform(*args, **kwargs)
         if self.memories.find(tensor) is not memory or Geometry.of(tensor) == before:
             return result
-        if (more := Geometry.of(tensor).elements - before.elements) > 0 and before.order() is not None:
+        more = Geometry.of(tensor).elements - before.elements
+        if more > 0 and before.order() is not None and tensor.untyped_storage().nbytes() != size:
             line = self.call(aten.reshape.default, (held, [-1]), {}, self._line(before, 0))
             line = self.call(aten.constant_pad_nd.default, (line, [0, more]), {}, self._line(before, more))
             node = self.call(aten.reshape.default, (line, list(tensor.shape)), {}, self.form(tensor))
@@ -271,10 +276,31 @@ class Recorder(Leaving):
             memory = self.memories.find(one.tensor)
             if memory is None:
                 memory = self.memories.first_seen(one.tensor)
-            if now != geometry and one.out:
+            if now != geometry and one.out and _grown(one.tensor, geometry):
                 self.memories.replaced(memory, one.tensor, node)
             else:
                 self.memories.write(memory, now, node)
+            if memory.lent is not None:
+                self._show(op, one.tensor)
+
+    def _show(self, op: Any, tensor: Tensor) -> None:
+        """Note that what was written to memory that Python holds has left with that."""
+        with unrecorded():
+            held = tensor.detach().clone()
+        given = self.left("array", op._opname, held, [self.read(tensor)])
+        if given is not held:
+            with unrecorded(), torch.no_grad():
+                tensor.copy_(given)
+            self.memories.lend(tensor)
+
+    def made_by_python(self, tensor: Tensor, reads: Sequence[fx.Node]) -> None:
+        """Note that a tensor holds something else that Python has made of others."""
+        with unrecorded():
+            now = tensor.detach().clone()
+        memory = self.memories.find(tensor)
+        assert memory is not None
+        geometry = Geometry.of(tensor)
+        self.memories.write(memory, geometry, self.view_of(PYTHON, (self.constant(now), list(reads)), {}, geometry))
 
     def _computed(self, target: Any, args: Any, kwargs: Any, out: Tensor) -> Tensor:
         """Return the form of what an operator returns before it is put into a tensor, which may have another dtype."""
@@ -304,6 +330,11 @@ class Recorder(Leaving):
 
 #: Types of arguments that are any number.
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+
+
+def _grown(tensor: Tensor, before: Geometry) -> bool:
+    """Return whether a tensor has more elements than before: then its memory may be another."""
+    return tensor.numel() > before.elements or not has_strides(tensor)
 
 
 def _are_new(outputs: Sequence[Any], sources: Sequence[tuple[int, Geometry]]) -> bool:

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 from torch.nn.functional import one_hot, pad
+from torch.utils._python_dispatch import TorchDispatchMode
 
 SEEN = {}
 MORE = {}
@@ -751,3 +752,173 @@ def unseen_7(x):
 @program(SEEN)
 def unseen_8(x):
     return copy.deepcopy(x) * 2
+
+
+# More memory with several names.
+
+
+@program(MORE)
+def an_array_written_by_pytorch_and_read_by_numpy(x):
+    a = np.zeros(4)
+    torch.from_numpy(a).copy_(x)
+    return torch.from_numpy(np.sin(a))
+
+
+@program(MORE)
+def a_part_of_an_array_written_by_pytorch(x, y):
+    a = np.zeros(4)
+    torch.from_numpy(a[1:3]).copy_(x[:2])
+    return y * float(a.sum())
+
+
+@program(MORE)
+def every_other_element_of_an_array(x):
+    a = np.zeros(4)
+    torch.from_numpy(a[::2]).copy_(x[:2])
+    return torch.from_numpy(a) * 1
+
+
+@program(MORE)
+def a_part_of_a_buffer(x):
+    held = bytearray(32)
+    torch.frombuffer(held, dtype=torch.float64, offset=8, count=2).copy_(x[:2])
+    return torch.frombuffer(held, dtype=torch.float64) * 1
+
+
+@program(MORE)
+def arrays_of_several_views(x):
+    return torch.from_numpy(np.array([x[0], x[2], x[1], x[3]])) * 1
+
+
+@program(SEEN)
+def numbers_of_several_views(x, y):
+    return torch.tensor([float(a) * float(b) for a, b in zip(x, y, strict=True)])
+
+
+@program(SEEN)
+def copied_with_a_view(x, y):
+    b = x.clone()
+    a, c = copy.deepcopy([b, b[1:]])
+    a.mul_(y[0])
+    return c * 1
+
+
+@program(SEEN)
+def smaller_and_larger_again(x, y):
+    b = y.clone()
+    b.resize_(2)
+    b.resize_(4)
+    return b * x[0]
+
+
+@program(SEEN)
+def out_is_made_smaller(x, y):
+    b = y.clone()
+    torch.add(x[:2], 1, out=b.resize_(2))
+    return b.as_strided((4,), (1,)) * 1
+
+
+@program(SEEN)
+def memory_shared_with_processes(x):
+    b = x.clone()
+    b.share_memory_()
+    return b * 2
+
+
+@program(MORE)
+def elements_by_a_python_function(x, y):
+    b = y.clone()
+    k = float(x[0])
+    b.apply_(lambda p: p * k)
+    return b
+
+
+@program(MORE)
+def elements_of_two_by_a_python_function(x, y):
+    b = x.clone()
+    b.map_(y, lambda p, q: p * q + 1)
+    return b
+
+
+@program(MORE)
+def an_address_that_is_read(x, y):
+    return y * (ctypes.c_double * 4).from_address(x.data_ptr())[1]
+
+
+# Conditions that come back as values, and what else chooses.
+
+
+@program(SEEN)
+def a_condition_as_a_factor(x, y):
+    return y * bool(x[0] > 0)
+
+
+@program(SEEN)
+def whether_all_are_close(x, y):
+    return y * float(torch.allclose(x, y, atol=1.0))
+
+
+@program(SEEN)
+def the_largest_of_tensors(x, y):
+    return y * max(x)
+
+
+@program(SEEN)
+def tensors_in_order(x, y):
+    return torch.stack(sorted(x.unbind())) + y
+
+
+@program(SEEN)
+def how_many_are_not_zero(x, y):
+    return y * x.relu().to_sparse()._nnz()
+
+
+@program(SEEN)
+def the_mean_of_random_numbers(x, y):
+    return torch.normal(x[0].item(), 1.0, (4,), dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + y
+
+
+# Numbers in functions that operators are given, in backward, under modes.
+
+
+@program(SEEN)
+def a_number_in_a_condition(x, y):
+    k = x[1].item()
+    return torch.cond(torch.tensor(True), lambda t: t * k, lambda t: t * 3, (y,))
+
+
+@program(MORE)
+def a_plain_number_in_a_condition(x, y):
+    k = float(x[1])
+    return torch.cond(torch.tensor(True), lambda t: t * k, lambda t: t * 3, (y,))
+
+
+@program(SEEN)
+def a_number_through_backward(x, y):
+    z = y.clone().requires_grad_()
+    with torch.enable_grad():
+        return torch.autograd.grad((z * z * x[0].item()).sum(), z)[0]
+
+
+class Scaled(TorchDispatchMode):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return result * self.factor if func is torch.ops.aten.sin.default else result
+
+
+@program(SEEN)
+def a_mode_of_the_models_own(x, y):
+    with Scaled(x):
+        return torch.sin(y)
+
+
+@program(SEEN)
+def lists_of_tensors(x, y):
+    z = [zeros(), zeros()]
+    torch._foreach_add_(z, [x, y])
+    torch._foreach_mul_(z, [2.0, 3.0])
+    return z[0] + z[1].flip(0)
