@@ -21,7 +21,7 @@ from depgraph.tracing.private import levels_kept
 from depgraph.tracing.program import Leaf, Program, Source
 from depgraph.tracing.python.computed import RewrittenError, lead_back
 from depgraph.tracing.python.findings import DREW, THREADS, Findings, failure, no_values
-from depgraph.tracing.python.trials import Change, shifted
+from depgraph.tracing.python.shifting import Change, shifted
 from depgraph.tracing.recorder.fakes import NoValuesError
 from depgraph.tracing.recorder.geometry import memory_of
 from depgraph.tracing.recorder.leaving import Shift

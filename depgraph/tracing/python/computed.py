@@ -18,11 +18,10 @@ from torch import Tensor, fx
 
 from depgraph.tracing.python.escapes import Escape
 from depgraph.tracing.python.leading import lead_index, lead_number, lead_parts, lead_result, lead_tensor
+from depgraph.tracing.python.shifting import FAR, NEAR
 from depgraph.tracing.python.trials import (
     CHOSEN,
-    FAR,
     INDICES,
-    NEAR,
     TENSOR,
     Place,
     Run,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -18,10 +18,8 @@ from torch.utils import _pytree as pytree
 from depgraph.errors import TracingError
 from depgraph.tracing.private import dense_kernel, natively, unrecorded
 from depgraph.tracing.python.numbers import settled
+from depgraph.tracing.recorder.exits import Exits
 from depgraph.tracing.recorder.recorder import Recorder
-
-if TYPE_CHECKING:
-    from depgraph.tracing.recorder.modes import Modes
 
 
 @dataclass(eq=False)
@@ -58,7 +56,7 @@ class _Body:
         return fx.GraphModule(root, graph)
 
 
-def recorded(modes: Modes, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def recorded(modes: Exits, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a higher-order operator and write it down; its arguments may be nests of tensors."""
     handler = _HANDLERS.get(op.name())
     if handler is not None:
@@ -71,7 +69,7 @@ def recorded(modes: Modes, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         return kernel(*args, **kwargs)
 
 
-def _cond(modes: Modes, op: Any, predicate: Any, true: Any, false: Any, operands: Any = ()) -> Any:
+def _cond(modes: Exits, op: Any, predicate: Any, true: Any, false: Any, operands: Any = ()) -> Any:
     tensors = _tensors(operands)
     bodies = [_body(modes, function, (operands,), spread=True) for function in (true, false)]
     lifted = _lifted(bodies)
@@ -82,7 +80,7 @@ def _cond(modes: Modes, op: Any, predicate: Any, true: Any, false: Any, operands
     return _noted(modes, op, (first, *graphs, nodes), result)
 
 
-def _while_loop(modes: Modes, op: Any, condition: Any, function: Any, carried: Any, more: Any = ()) -> Any:
+def _while_loop(modes: Exits, op: Any, condition: Any, function: Any, carried: Any, more: Any = ()) -> Any:
     bodies = [_body(modes, each, (carried, more), spread=True) for each in (condition, function)]
     lifted = _lifted(bodies)
     result = _performed(op, condition, function, tuple(carried), tuple(more))
@@ -91,7 +89,7 @@ def _while_loop(modes: Modes, op: Any, condition: Any, function: Any, carried: A
     return _noted(modes, op, (*graphs, nodes[0], [*nodes[1], *lifted]), result)
 
 
-def _scan(modes: Modes, op: Any, function: Any, carried: Any, sequences: Any, more: Any = ()) -> Any:
+def _scan(modes: Exits, op: Any, function: Any, carried: Any, sequences: Any, more: Any = ()) -> Any:
     with unrecorded():
         first = [sequence[0] for sequence in sequences]
     body = _body(modes, function, (carried, first, more), spread=True)
@@ -102,7 +100,7 @@ def _scan(modes: Modes, op: Any, function: Any, carried: Any, sequences: Any, mo
     return _noted(modes, op, (graph, nodes[0], nodes[1], [*nodes[2], *body.lifted]), result)
 
 
-def _map(modes: Modes, op: Any, function: Any, sequences: Any, more: Any = ()) -> Any:
+def _map(modes: Exits, op: Any, function: Any, sequences: Any, more: Any = ()) -> Any:
     with unrecorded():
         first = [sequence[0] for sequence in sequences]
     body = _body(modes, function, (first, more), spread=True)
@@ -113,7 +111,7 @@ def _map(modes: Modes, op: Any, function: Any, sequences: Any, more: Any = ()) -
 
 
 def _flex_attention(
-    modes: Modes, op: Any, query: Tensor, key: Tensor, value: Tensor, score: Any, block_mask: Any, scale: float,
+    modes: Exits, op: Any, query: Tensor, key: Tensor, value: Tensor, score: Any, block_mask: Any, scale: float,
     options: Any, score_more: Any = (), mask_more: Any = (),
 ) -> Any:  # fmt: skip
     with unrecorded():
@@ -144,7 +142,7 @@ _HANDLERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _body(modes: Modes, function: Any, given: tuple[Any, ...], *, spread: bool = False) -> _Body:
+def _body(modes: Exits, function: Any, given: tuple[Any, ...], *, spread: bool = False) -> _Body:
     """Record a function of some arguments, or of what is in some containers, on copies of them."""
     outer = modes.recorder
     inner = Recorder(outer.before_write, outer)
@@ -189,7 +187,7 @@ def _performed(op: Any, *args: Any, **kwargs: Any) -> Any:
         return pytree.tree_map_only(Tensor, lambda t: t.clone() if id(t) in taken or t._is_view() else t, result)
 
 
-def _noted(modes: Modes, op: Any, args: tuple[Any, ...], result: Any) -> Any:
+def _noted(modes: Exits, op: Any, args: tuple[Any, ...], result: Any) -> Any:
     recorder = modes.recorder
     tensors = _tensors(result)
     node = recorder.call(op, args, {}, tuple(map(recorder.form, tensors)))

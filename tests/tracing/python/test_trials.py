@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from depgraph.tracing.capture import capture
-from depgraph.tracing.python.trials import FAR, NEAR, shifted
+from depgraph.tracing.python.shifting import FAR, NEAR, shifted
 
 CHANGES = (*NEAR, *FAR)
 NUMBERS = st.one_of(st.booleans(), st.integers(-(2**40), 2**40), st.floats(allow_nan=False, width=32))
