@@ -475,3 +475,12 @@ def test_numpy_inside_of_an_autograd_function(faithful):
     program = faithful(Model(), (X,))
     assert targets(program) == ["depgraph.python.default"]
     assert reached(program, program.results[0]) == {"x"}
+
+
+def test_what_only_has_the_form_of_an_input_does_not_depend_on_it():
+    class Ones(nn.Module):
+        def forward(self, x):
+            mask = torch.ones_like(x) * torch.full_like(x, 2.0)
+            return x + 1 if mask.sum() > 0 else x
+
+    assert capture(Ones(), (X,)).warnings == []

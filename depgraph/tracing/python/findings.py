@@ -131,7 +131,7 @@ def _origins(nodes: Sequence[fx.Node]) -> dict[fx.Node, list[str]]:
     bits: dict[fx.Node, int] = {}
     for node in nodes[0].graph.nodes:
         bits[node] = own[node.name] if node.op == "placeholder" else own[RANDOM] if _is_random(node) else 0
-        for other in _lengths_of(node) or node.all_input_nodes:
+        for other in _lengths_of(node) or ([] if _takes_a_form(node) else node.all_input_nodes):
             bits[node] |= bits[other]
     return {node: [name for name in names if own[name] & bits[node]] for node in nodes}
 
@@ -141,6 +141,17 @@ def _is_random(node: fx.Node) -> bool:
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
         return False
     return torch.Tag.nondeterministic_seeded in target.tags
+
+
+def _takes_a_form(node: fx.Node) -> bool:
+    """Return whether a node reads no values of a tensor, only its shape and dtype."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+        return False
+    name = target._opname
+    return name in ("ones_like", "zeros_like", "empty_like", "new_ones", "new_zeros", "new_empty") or (
+        name in ("full_like", "new_full") and len(node.all_input_nodes) == 1
+    )
 
 
 def _lengths_of(node: fx.Node) -> list[fx.Node]:
