@@ -173,7 +173,9 @@ class Recorder(Writing):
                 made[key] = self.memories.made(output, own)
                 if op in _BLANK and output.numel() and not output.is_meta:
                     self._blank.append(made[key])
-                if op._schema.returns[0].alias_info is not None and sources:  # a part of what has no memory to name
+                if op._schema.returns[0].alias_info is not None and _are_parted(
+                    sources
+                ):  # of what has no memory to name
                     made[key].part_of = self.memories.at(sources[0][0])
 
     def _view(
@@ -236,6 +238,11 @@ class Recorder(Writing):
 
 #: Types of arguments that are any number.
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+
+
+def _are_parted(sources: Sequence[tuple[int, Geometry]]) -> bool:
+    """Return whether the first of some tensors has its elements in parts, as sparse ones do."""
+    return bool(sources) and len(sources[0][1].stride) != len(sources[0][1].size)
 
 
 def _are_new(outputs: Sequence[Any], sources: Sequence[tuple[int, Geometry]]) -> bool:

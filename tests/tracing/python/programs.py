@@ -922,3 +922,11 @@ def lists_of_tensors(x, y):
     torch._foreach_add_(z, [x, y])
     torch._foreach_mul_(z, [2.0, 3.0])
     return z[0] + z[1].flip(0)
+
+
+@program(SEEN)
+def a_copy_in_another_order(x, y):
+    a = y.clone().view(2, 2).t()
+    c = a.contiguous()
+    c[0] = x[:2]
+    return a.reshape(-1)
