@@ -110,14 +110,11 @@ def is_of_the_user(file: str | None, name: str) -> bool:
 
 
 def called_by_others(function: Any) -> bool:
-    """Return whether neither PyTorch nor this package has called a function that is being looked at."""
+    """Return whether neither PyTorch nor this package has called a function that the code asking is looking at."""
     own = getattr(function, "__code__", None)
+    asking = sys._getframe(1).f_code.co_filename
     frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and (
-        _rank(frame.f_code.co_filename) == 0
-        or frame.f_code.co_filename == _OVERRIDES
-        or frame.f_code is own
-    ):  # fmt: skip
+    while frame is not None and (frame.f_code.co_filename in (asking, _OVERRIDES) or frame.f_code is own):
         frame = frame.f_back
     return frame is not None and _rank(frame.f_code.co_filename) >= _LIBRARY
 

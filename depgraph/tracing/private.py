@@ -1,6 +1,6 @@
 """The private names of PyTorch that are needed, in one place.
 
-They hold for PyTorch 2.9 to 2.13; `tests/tracing/test_private.py` fails where one of them is gone.
+They hold for PyTorch 2.13; `tests/tracing/test_private.py` fails where one of them is gone.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from torch import nn
 
 from depgraph.tracing import private
 
-VERSIONS = "depgraph records with private parts of PyTorch that it knows from 2.9 to 2.13"
+VERSIONS = "depgraph records with private parts of PyTorch that it knows from 2.13"
 NAMES = {
     torch._C: """_EnablePythonDispatcher _DisablePythonDispatcher _current_graph_task_id _disabled_torch_dispatch_impl
         _dispatch_has_kernel_for_dispatch_key _dispatch_tls_is_dispatch_key_excluded TensorBase DispatchKey
