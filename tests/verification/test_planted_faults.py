@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import depgraph
-from depgraph.tracing.recorder import higher_order, memories, recorder
+from depgraph.tracing.recorder import higher_order, memories, recorder, writing
 from depgraph.tracing.recorder.geometry import INVERSES
 from depgraph.tracing.recorder.memories import Memories
 from depgraph.tracing.recorder.nodes import Nodes
@@ -118,8 +118,8 @@ def attribute_of_its_own(patch):
 
 
 def nothing_subtracted(patch):
-    functional = recorder.functional
-    patch.setattr(recorder, "functional", lambda op: aten.mul.Tensor if op is aten.sub_.Tensor else functional(op))
+    functional = writing.functional
+    patch.setattr(writing, "functional", lambda op: aten.mul.Tensor if op is aten.sub_.Tensor else functional(op))
     settled = Nodes.call
 
     def call(self, target, args, kwargs, value):
