@@ -133,7 +133,7 @@ def _trials(recording: Recording, run: Run, left: list[int]) -> Iterator[Trial]:
         else:
             apart = True
     if apart and len(values) > 1:  # what goes together only if all change
-        yield from (attempt(recording, run, values, change) for change in NEAR)
+        yield from (attempt(recording, run, values, change, together=True) for change in NEAR)
 
 
 def _groups(numbers: list[int]) -> list[list[int]]:
@@ -158,11 +158,16 @@ class _Leading:
             for e in trial.asked:
                 self.asked.setdefault(e, set()).update(trial.changed)
         self.found: dict[Place, set[int]] = {}
-        for trial in sorted(trials, key=lambda trial: len(trial.changed)):
+        reached: dict[int, int] = {}
+        for trial in trials:
+            for e in () if trial.together else trial.changed:
+                reached[e] = max(reached.get(e, 0), trial.reached)
+        for trial in trials:
             for place in trial.places:
-                if len(trial.changed) > 1 and place in self.found:  # known better
-                    continue
-                self.found.setdefault(place, set()).update(self._behind(trial.changed))
+                changed = trial.changed
+                if trial.together and place in self.found:  # known better, but of those whose own runs ended before
+                    changed = tuple(e for e in changed if reached[e] <= place[0])
+                self.found.setdefault(place, set()).update(self._behind(changed))
 
     def _behind(self, changed: Collection[int]) -> set[int]:
         """Return values that left, and those that decided what they were taken out of."""

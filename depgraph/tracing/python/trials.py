@@ -46,6 +46,8 @@ class Trial:
     ----------
     changed : tuple of int
         The values that were changed, by their numbers.
+    together : bool
+        Whether all values were changed at once, which were changed apart before.
     complete : bool
         Whether the same operations ran, to the end.
     reached : int
@@ -62,6 +64,7 @@ class Trial:
     """
 
     changed: tuple[int, ...]
+    together: bool = False
     complete: bool = False
     reached: int = 0
     places: dict[Place, Any] = field(default_factory=dict)
@@ -74,9 +77,11 @@ class Trial:
         return self.places.get(place, value)
 
 
-def attempt(recording: Recording, run: Run, changed: Collection[int], change: Change) -> Trial:
+def attempt(
+    recording: Recording, run: Run, changed: Collection[int], change: Change, *, together: bool = False
+) -> Trial:
     """Run again with something changed, and compare; a run that fails tells nothing."""
-    trial = Trial(tuple(changed))
+    trial = Trial(tuple(changed), together)
     with suppress(Exception), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         other = run(changed, change)
         trial.values = [escape.value for escape in other.escapes]

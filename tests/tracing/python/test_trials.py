@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+import depgraph
 from depgraph.tracing.capture import capture
 from depgraph.tracing.python.shifting import FAR, NEAR, shifted
 
@@ -92,3 +93,14 @@ def test_another_number_of_turns_is_another_branch():
     program, nodes = read(run)
     assert nodes == []
     assert len(program.warnings) == 1
+
+
+@pytest.mark.parametrize("count", [4, 9, 20])
+def test_more_numbers_than_are_changed_apart_are_all_read(count):
+    """Several are changed at once then, and each of these groups counts."""
+    graph = depgraph.trace(
+        Runs(lambda x: x[:1] * sum(float(value) * 2 for value in x)),
+        (torch.rand(count),),
+        positions={"x": 0, "output": 0},
+    )
+    assert depgraph.dependence_matrix(graph).toarray().all()
