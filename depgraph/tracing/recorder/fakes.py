@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.node import map_aggregate
 from torch.utils import _pytree as pytree
 
 from depgraph.tracing.private import (
@@ -69,14 +70,15 @@ class Fakes:
                 base = fake
             else:
                 key, storage = memory_of(tensor)
-                if key not in self._bases:
-                    count = storage.nbytes() // tensor.element_size()
-                    with self.mode:
-                        self._bases[key] = storage, torch.empty(count, dtype=tensor.dtype, device=_place(tensor.device))
-                base = self._bases[key][1]
                 with self.mode:
-                    plain = base.view(tensor.dtype).as_strided(form.size, form.stride, form.offset)
-                    fake = plain.conj() if form.conjugated else plain
+                    seen = key in self._bases
+                    if not seen:
+                        self._bases[key] = storage, _laid_out_alike(tensor, form, storage)
+                    base = fake = self._bases[key][1]
+                    if seen or Geometry.of(base) != form:
+                        line = base.as_strided((base.numel(),), (1,)).view(tensor.dtype)
+                        plain = line.as_strided(form.size, form.stride, form.offset)
+                        fake = plain.conj() if form.conjugated else plain
         if memory is not None:
             self._alias(base, memory)
         self._tensors[id(tensor)] = tensor, fake
@@ -91,23 +93,30 @@ class Fakes:
 
     def perform(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an operator on fake tensors, and on values where all its arguments have some."""
-        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        args, kwargs = pytree.tree_map_only(torch.device, _place, (args, kwargs))
-        values = [self.values(tensor) for tensor in tensors]
+        held: dict[int, tuple[Tensor, Tensor, Tensor | None]] = {}  # a tensor, what stands for it, and its values
+
+        def faked(leaf: Any) -> Any:
+            if isinstance(leaf, torch.device):
+                return _place(leaf)
+            if not isinstance(leaf, Tensor):
+                return leaf
+            if id(leaf) not in held:
+                held[id(leaf)] = leaf, self.stand_in(leaf), self.values(leaf)
+            return held[id(leaf)][1]
+
+        faked_args, faked_kwargs = map_aggregate((args, kwargs), faked)
         changed = written(op, args, kwargs) if op._schema.is_mutable else []
-        known = all(value is not None for value in values) and torch.Tag.nondeterministic_seeded not in op.tags
-        faked = pytree.tree_map_only(Tensor, self.stand_in, (args, kwargs))
+        known = torch.Tag.nondeterministic_seeded not in op.tags and all(v is not None for _, _, v in held.values())
         try:
             with unrecorded(), natively(), self.mode:
-                result = op(*faked[0], **faked[1])
+                result = op(*faked_args, **faked_kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             if not known:
                 raise NoValuesError from error
             result = None
         real: Any = None
         if known and (result is None or _is_small(result)):
-            held = dict(zip(map(id, tensors), values, strict=True))
-            real_args, real_kwargs = pytree.tree_map_only(Tensor, lambda t: held[id(t)], (args, kwargs))
+            real_args, real_kwargs = map_aggregate((args, kwargs), lambda leaf: _with_values(leaf, held))
             with suppress(NotImplementedError), unrecorded(), natively():  # it may not run on this device
                 real = op(*real_args, **real_kwargs)
         if real is not None:
@@ -122,7 +131,9 @@ class Fakes:
                 if (value := self.values(one.tensor)) is not None:
                     self._spoilt[memory_of(value)[0]] = value
         # What is written to is returned as the object that was given.
-        given = {id(fake): tensor for tensor, fake in zip(tensors, map(self.stand_in, tensors), strict=True)}
+        given = {id(fake): tensor for tensor, fake, _ in held.values()}
+        if isinstance(result, Tensor):
+            return given.get(id(result), result)
         return pytree.tree_map_only(Tensor, lambda t: given.get(id(t), t), result)
 
     def given(self, tensor: Tensor) -> Tensor:
@@ -131,6 +142,18 @@ class Fakes:
         if not tensor.is_meta and tensor.numel() <= LARGEST:
             setattr(fake, _VALUES, tensor)
         return fake.requires_grad_(tensor.requires_grad) if tensor.requires_grad else fake
+
+
+def _laid_out_alike(tensor: Tensor, form: Geometry, storage: Any) -> Tensor:
+    """Return a tensor that has all of a memory: laid out like the one seen first, if that has all of it."""
+    count = storage.nbytes() // tensor.element_size()
+    whole = form.plain and not form.offset and form.elements == count and form.order() is not None
+    size, stride = (form.size, form.stride) if whole else ((count,), (1,))
+    return torch.empty_strided(size, stride, dtype=tensor.dtype, device=_place(tensor.device))
+
+
+def _with_values(leaf: Any, held: dict[int, tuple[Tensor, Tensor, Tensor | None]]) -> Any:
+    return held[id(leaf)][2] if isinstance(leaf, Tensor) else _place(leaf) if isinstance(leaf, torch.device) else leaf
 
 
 def _place(device: torch.device) -> torch.device:
