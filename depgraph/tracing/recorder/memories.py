@@ -41,6 +41,7 @@ class Memories(Roots):
     def __init__(self, emit: Emit, constant: Constant) -> None:
         super().__init__(emit, constant)
         self._known: dict[int, Memory] = {}
+        self._others: list[Any] = []  # storages that lie where another one does: their keys are not to be used again
         self._looks = 0
         self.rewritten: set[int] = set()
         self.all_lent = False
@@ -54,9 +55,9 @@ class Memories(Roots):
         """Return whether something was written to that was there before."""
         return any(memory.version and not memory.fresh for memory in self._known.values())
 
-    def at(self, key: int) -> Memory | None:
-        """Return the memory that goes by a key of `memory_of`."""
-        return self._known.get(key)
+    def of(self, tensor: Tensor) -> Memory:
+        """Return the memory of a tensor that has been read."""
+        return self._known[memory_of(tensor)[0]]
 
     def find(self, tensor: Tensor) -> Memory | None:
         """Return the memory of a tensor, None where it has not been seen."""
@@ -106,6 +107,7 @@ class Memories(Roots):
         for other, place in others:
             if place == (owner.data_ptr(), owner.nbytes()):  # the same, by another name
                 self._known[key] = other
+                self._others.append(owner)
                 return other
         if owner is not tensor and has_strides(tensor):
             geometry = Geometry.of(tensor)

@@ -97,13 +97,13 @@ class Recorder(Writing):
                 raise SettleError
             if memory is None or not memory.fresh or memory.part_of is not None:
                 self.before_write(one.tensor)
-        sources = [(memory_of(t)[0], Geometry.of(t)) for t in tensors]
+        sources = [(self.memories.of(t), Geometry.of(t)) for t in tensors]
         result = perform(*args, **kwargs)
         if changed:
             self._write(op, nodes, changed, before, result)
             return result
         outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-        if self._blank and _are_new(outputs, sources) and self.filled(tensors):
+        if self._blank and self._are_new(outputs, sources) and self.filled(tensors):
             nodes = self._nodes((args, kwargs), [])
         if any(isinstance(output, Tensor) for output in outputs):
             self._note(op, nodes, args, kwargs, sources, result, outputs)
@@ -145,22 +145,20 @@ class Recorder(Writing):
         return positional, {name: settle(name, value) for name, value in kwargs.items()}
 
     def _note(
-        self, op: Any, nodes: Any, args: Any, kwargs: Any, sources: Sequence[tuple[int, Geometry]], result: Any,
+        self, op: Any, nodes: Any, args: Any, kwargs: Any, sources: Sequence[tuple[Memory, Geometry]], result: Any,
         outputs: list[Any],
     ) -> None:  # fmt: skip
         """Write down an operation that writes to nothing: what it returns is new, or a view of an argument."""
         single = isinstance(result, Tensor)
-        origin = dict(reversed(sources))
+        origin = {id(memory): geometry for memory, geometry in reversed(sources)}
         node: fx.Node | None = None
         made: dict[int, Memory] = {}
         for number, output in enumerate(outputs):
             if not isinstance(output, Tensor):
                 continue
-            key = memory_of(output)[0]
-            if key in origin:
-                memory = self.memories.find(output)
-                assert memory is not None
-                self._view(memory, origin[key], op, args, kwargs, output, single=single)
+            memory, key = self.memories.find(output), memory_of(output)[0]
+            if memory is not None and id(memory) in origin:
+                self._view(memory, origin[id(memory)], op, args, kwargs, output, single=single)
                 continue
             if node is None:
                 value = self.form(result) if single else type(result)(map(self.form, outputs))
@@ -176,7 +174,12 @@ class Recorder(Writing):
                 if op._schema.returns[0].alias_info is not None and _are_parted(
                     sources
                 ):  # of what has no memory to name
-                    made[key].part_of = self.memories.at(sources[0][0])
+                    made[key].part_of = sources[0][0]
+
+    def _are_new(self, outputs: Sequence[Any], sources: Sequence[tuple[Memory, Geometry]]) -> bool:
+        """Return whether an operation has returned something else than views of its arguments."""
+        given = {id(memory) for memory, _ in sources}
+        return any(isinstance(t, Tensor) and id(self.memories.find(t)) not in given for t in outputs)
 
     def _view(
         self, memory: Memory, source: Geometry, op: Any, args: Any, kwargs: Any, output: Tensor, *, single: bool
@@ -240,15 +243,9 @@ class Recorder(Writing):
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
 
 
-def _are_parted(sources: Sequence[tuple[int, Geometry]]) -> bool:
+def _are_parted(sources: Sequence[tuple[Memory, Geometry]]) -> bool:
     """Return whether the first of some tensors has its elements in parts, as sparse ones do."""
     return bool(sources) and len(sources[0][1].stride) != len(sources[0][1].size)
-
-
-def _are_new(outputs: Sequence[Any], sources: Sequence[tuple[int, Geometry]]) -> bool:
-    """Return whether an operation has returned something else than views of its arguments."""
-    given = {key for key, _ in sources}
-    return any(isinstance(output, Tensor) and memory_of(output)[0] not in given for output in outputs)
 
 
 def _has_symbolic_sizes(args: Any) -> bool:
