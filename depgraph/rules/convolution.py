@@ -18,7 +18,8 @@ from depgraph.rules.call import Call, Read
 from depgraph.rules.contraction import arrange, contract
 from depgraph.rules.elementwise import outputs
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, reshape
+from depgraph.rules.values import KNOWN, ORDINARY, RANGED, Value, reshape
+from depgraph.rules.values.intervals import NEARLY, bounded, doubted, largest, of_any_size, sized, stretch, wild
 
 
 def per_axis(given: Any, axes: int) -> list[int]:
@@ -78,12 +79,27 @@ def convolve(
     if bias is not None:
         extra = (Read(reshape(bias.codes, (1, groups, bias.shape[0] // groups, *(1,) * axes))),)
     grouped = (shape[0], groups, shape[1] // groups, *out)
-    slid = Value(slide(x.codes), None if x.known is None else slide(x.known), x.dtype)
-    codes = contract(call, slid, arrange(weight, spread), 1 + axes, extra, grouped)
-    return call.result(reshape(codes, call.shape))
+    slid, filters = arrange(x, slide), arrange(weight, spread)
+    codes = reshape(contract(call, slid, filters, 1 + axes, extra, grouped), call.shape)
+    return convolved(call, codes, x, weight, bias)
 
 
-@rule("conv1d", "conv2d", "conv3d", contraction=True)
+def convolved(call: Call, codes: Tensor, x: Value, weight: Value, bias: Value | None) -> Value:
+    """Return the result of a convolution, as large as what it is made of lets it be."""
+    given = [v for v in (x, weight, bias) if v is not None]
+    result = call.result(codes)
+    if all(v.plain for v in given) or result.is_known or not call.dtype.is_floating_point:
+        return result
+    if any(wild(v) is not None for v in given):
+        return of_any_size(result, nan=True)
+    factors = [max(1.0, largest(v)) if v.is_known else stretch(v) for v in (x, weight)]
+    limit = ORDINARY * factors[0] * factors[1]
+    limit = (ORDINARY if limit <= NEARLY else limit) + (0.0 if bias is None or bias.plain else largest(bias))
+    result = result if limit <= NEARLY else sized(result, limit)
+    return doubted(result, torch.tensor(any(v.nan is not None for v in given)))
+
+
+@rule("conv1d", "conv2d", "conv3d", contraction=True, sized=True)
 def conv(
     call: Call, x: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
     groups: int = 1,
@@ -98,7 +114,7 @@ def conv(
     return convolve(call, x, weight, bias, stride, padding, dilation, groups)
 
 
-@rule("convolution", "_convolution", "convolution_overrideable", contraction=True)
+@rule("convolution", "_convolution", "convolution_overrideable", contraction=True, sized=True)
 def convolution(
     call: Call, x: Value, weight: Value, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int, *_: Any,
@@ -109,7 +125,7 @@ def convolution(
     return convolve(call, x, weight, bias, stride, padding, dilation, groups)
 
 
-@rule("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", contraction=True)
+@rule("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", contraction=True, sized=True)
 def conv_transpose(
     call: Call, x: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
     groups: int = 1, dilation: Any = 1,
@@ -135,8 +151,8 @@ def conv_transpose(
     return convolve(call, arrange(x, dilute), arrange(weight, mirror), bias, 1, before, dilation, groups)
 
 
-@rule("max_pool1d", "max_pool2d", "max_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices")
-@rule("max_pool3d_with_indices")
+@rule("max_pool1d", "max_pool2d", "max_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices", sized=True)
+@rule("max_pool3d_with_indices", sized=True)
 def max_pool(
     call: Call, x: Value, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
@@ -144,7 +160,7 @@ def max_pool(
     return pool(call, x, kernel, stride, padding, dilation)
 
 
-@rule("avg_pool1d", "avg_pool2d", "avg_pool3d")
+@rule("avg_pool1d", "avg_pool2d", "avg_pool3d", sized=True)
 def avg_pool(call: Call, x: Value, kernel: Any, stride: Any = (), padding: Any = 0, *_: Any, **__: Any) -> Any:
     """Read the window."""
     return pool(call, x, kernel, stride, padding, 1)
@@ -159,11 +175,27 @@ def pool(call: Call, x: Value, kernel: Any, stride: Any, padding: Any, dilation:
     slide = (kernel, stride, per_axis(padding, axes), per_axis(dilation, axes), out)
     view = windows(x.codes, *slide)
     single = windows(torch.ones(x.shape[-axes:], dtype=torch.int64), *slide).flatten(axes).sum(-1) == 1
-    return outputs(call, call.nodes(call.shape, Read(view, axes)), single)
+    return ranged(call, x, outputs(call, call.nodes(call.shape, Read(view, axes)), single))
 
 
-@rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d")
-@rule("_adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
+def ranged(call: Call, x: Value, result: Any) -> Any:
+    """Return what a pooling makes of the ends of the intervals: it rises with every element."""
+    first = result[0] if isinstance(result, tuple) else result
+    if x.plain or first.is_known or x.dtype not in RANGED or bool(x.doubtful.any()):
+        return result
+    low, high = (
+        run if isinstance(run := call.op(end.contiguous(), *call.args[1:], **call.kwargs), Tensor) else run[0]
+        for end in x.bounds
+    )
+    if "avg" in call.op._schema.name and low.is_floating_point():  # in another order, it may round otherwise
+        slack = torch.maximum(low.abs(), high.abs()).nan_to_num(0, 0, 0) * torch.finfo(low.dtype).eps * 64
+        low, high = low - slack * (low != 0), high + slack * (high != 0)
+    ends = bounded(first.codes, low, high, first.dtype)
+    return (ends, *result[1:]) if isinstance(result, tuple) else ends
+
+
+@rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d", sized=True)
+@rule("_adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", sized=True)
 def adaptive_pool(call: Call, x: Value, output_size: Any) -> Any:
     """Read the window; windows differ in size: out[t] ← x[⌊t n / m⌋ … ⌈(t + 1) n / m⌉ - 1]."""
     axes = int(call.op._schema.name.partition("pool")[2][0])
@@ -172,7 +204,7 @@ def adaptive_pool(call: Call, x: Value, output_size: Any) -> Any:
         place, t = torch.arange(n), torch.arange(m)[:, None]
         patterns.append((place >= t * n // m) & (place < -((t + 1) * -n // m)))
     read, single = stretches(x.codes, patterns)
-    return outputs(call, call.nodes(call.shape, read), single)
+    return ranged(call, x, outputs(call, call.nodes(call.shape, read), single))
 
 
 def stretches(codes: Tensor, patterns: list[Tensor]) -> tuple[Read, Tensor]:

@@ -1,12 +1,12 @@
 """Elementwise operations.
 
-Reads: out[i] ← every argument at [i], after broadcasting. An argument is not read where another one settles the result
-whatever it is: a product with a known 0, ``and`` with a known False, a sum with -inf. A known condition moves data.
+Reads: out[i] ← every argument at [i], after broadcasting, that makes a difference to it wherever in their intervals the
+arguments lie: not the other factor of a 0, nor what is lower than the other argument of a maximum. A condition that is
+known moves data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -14,93 +14,24 @@ from torch import Tensor
 
 from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
-from depgraph.rules.masking import ORDINARY, far, moderate, of_any_size, shifted
-from depgraph.rules.registry import SIZED, name_of, rule
-from depgraph.rules.settling import DIVISIONS, SCALES, either, evaluated, settles, unread
-from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, together
-
-# Operations that carry "an unknown of ordinary size plus this" through: op(a + s, b + t) is op(a, b) plus op(s, t).
-SHIFTED = frozenset(("add", "sub", "rsub", "subtract", "neg", "negative", "maximum", "minimum", "fmax", "fmin"))
-SHIFTED |= frozenset(("clamp", "clamp_min", "clamp_max", "relu", "abs"))
-# … and those that do while only one of their arguments is unknown: of a division, the one that is divided.
-SCALED = frozenset(("mul", "multiply", "div", "divide", "true_divide"))
-PRODUCTS = frozenset(("mul", "multiply"))
-# Scaled by more than this, an unknown is no longer of ordinary size.
-STRETCH = 128.0
-# Operations whose result is of ordinary size whatever they are given.
-BOUNDED = frozenset(("sigmoid", "special_expit", "hardsigmoid", "tanh", "sin", "cos", "atan", "atan2", "sign", "sgn"))
-BOUNDED |= frozenset(("erf", "erfc", "special_erf", "special_erfc", "frac"))
+from depgraph.rules.registry import SIZED, is_random, rule
+from depgraph.rules.values import GENERIC, KNOWN, RANGED, Value, compress, core, forget, known, together
+from depgraph.rules.values.intervals import bounded, fitted, same
+from depgraph.rules.values.pointwise import judge
 
 
 def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Read every tensor argument at the output's own place."""
-    tensors = tensors_in(args, kwargs)
-    shape, name = call.shape, name_of(call.op)
-    settled = settles(call, name, tensors, args, kwargs)
-    idle = unread(name, args, kwargs, shape)
-    idle += [None] * (len(tensors) - len(idle))
-    reads = [Read(t.codes, dead=either([settled, more], shape)) for t, more in zip(tensors, idle, strict=False)]
-    codes = call.nodes(shape, *reads)
-    if settled is not None:
-        where_settled, thin = together(settled, codes)
-        codes = compress(torch.where(where_settled, KNOWN, thin).expand(shape))
-    if isinstance(call.meta, (tuple, list)) or (
-        settled is None and all(t.plain for t in tensors) and name not in SHIFTED | SCALED
-    ):
-        return outputs(call, codes)
-    if name in PRODUCTS and len(tensors) == 2 and any(t.plain for t in tensors) and all(map(moderate, tensors)):
-        return Value(codes, None, call.dtype)  # what is known is 0, and nothing was added to what is not
-    return carry(call, name, tensors, codes, settled)
+    tensors, shape = tensors_in(args, kwargs), call.shape
+    if isinstance(call.meta, (tuple, list)) or is_random(call.op):
+        return outputs(call, forget(call.nodes(shape, *(Read(t.codes) for t in tensors))))
+    found = judge(call.op, args, kwargs, tensors, shape, call.dtype)
+    dead = [d.expand(shape) if bool(d.any()) else None for d in found.dead]
+    codes = call.nodes(shape, *(Read(t.codes, dead=d) for t, d in zip(tensors, dead, strict=True)))
+    return bounded(codes, found.low, found.high, call.dtype, found.nan)
 
 
 SIZED.add(elementwise)
-
-
-def carry(call: Call, name: str, tensors: list[Value], codes: Tensor, settled: Tensor | None) -> Value:
-    """Fill in the known values of a result, and what is known to have been added to its unknown ones."""
-    scaled = name in SCALED and sum(not t.is_known for t in tensors) == 1
-    if name in DIVISIONS and tensors[0].is_known:
-        scaled = False
-    shifts = name in SHIFTED or scaled
-    far = any(isinstance(a, (int, float)) and abs(a) >= ORDINARY for a in call.args)
-    if not call.dtype.is_floating_point or not (far or any(t.known is not None for t in tensors)):
-        shifts = False
-    values = call.values(codes, everywhere=shifts)
-    if values is not None and name in SCALES and settled is not None:
-        # What is scaled by an unknown, or divided by it, and known all the same, is what it is beside a 1.
-        ones = [torch.where(t.codes == KNOWN, t.values(), 1).to(t.dtype) for t in tensors]
-        values = torch.where(settled, evaluated(call, call.args, call.kwargs, ones), values).to(values.dtype)
-    if values is not None and shifts:
-        codes, values = shifted(codes, values)
-    result = Value(codes, values, call.dtype)
-    for where in unsized(call, name, tensors, shifts):
-        result = of_any_size(result, where.expand(call.shape))
-    return result
-
-
-def unsized(call: Call, name: str, tensors: list[Value], shifts: bool) -> Iterator[Tensor]:
-    """Yield where a result is no longer known to be of ordinary size."""
-    if name in BOUNDED or not call.dtype.is_floating_point:
-        return
-    for tensor in tensors:
-        if shifts and tensor.known is not None:
-            yield core(tensor.known).isnan()
-        elif not shifts and (where := far(tensor)) is not None:
-            yield where
-    if name in SCALED:
-        for place, arg in enumerate(call.args[:2]):
-            factor = arg.values() if isinstance(arg, Value) and arg.is_known else arg
-            if isinstance(factor, Tensor) or (isinstance(factor, (int, float)) and not isinstance(factor, bool)):
-                size = core(torch.as_tensor(factor))
-                size = size.abs() if size.is_complex() else size.double().abs()
-                if name not in DIVISIONS:
-                    large = size > STRETCH
-                elif place == 1:
-                    large = size < 1 / STRETCH
-                else:
-                    continue
-                if bool(large.any()):
-                    yield large
 
 
 def outputs(call: Call, codes: Tensor, single: Tensor | None = None) -> Any:
@@ -132,42 +63,40 @@ def masked_fill(call: Call, value: Value, mask: Value, fill: Any) -> Value:
 
 def choose(call: Call, condition: Value, this: Value, other: Value) -> Value:
     """Select elementwise by a condition of which some or all is known."""
-    shape = call.shape
-    condition_codes, condition_values, left, right = together(
-        condition.codes, condition.values(), this.codes, other.codes
+    shape, dtype, sides = call.shape, call.dtype, (this, other)
+    sure, test, left, right = together(
+        *(t.expand(shape) for t in (core(condition.codes) == KNOWN, core(condition.values()) != 0, this.codes, other.codes))
     )
-    decided, test = condition_codes == KNOWN, condition_values != 0
     codes = torch.where(test, left, right)
-    if not bool(decided.all()) and (same := equal(this, other)) is not None:
-        decided, test, codes, same = together(decided, test, codes, same)
-        decided = decided | same
-    if not bool(decided.all()):
-        reads = [Read(v.codes.expand(shape), dead=decided.expand(shape)) for v in (condition, this, other)]
-        mixed = call.nodes(shape, *reads)
-        decided, codes, mixed, test = together(decided, codes, mixed, test)
-        codes = torch.where(decided, codes, mixed)
-        # Where neither is known to be chosen, no value is known either.
-        codes = torch.where(~decided & (codes == KNOWN), GENERIC, codes)
+    bare = all(side.plain for side in sides) or dtype not in RANGED
+    if not bool(sure.all()):
+        gone = sure if bare else torch.logical_or(*together(sure, equal(this, other, shape)))
+        reads = [Read(v.codes.expand(shape), dead=gone.expand(shape)) for v in (condition, *sides)]
+        gone, codes, mixed = together(gone, codes, call.nodes(shape, *reads))
+        codes = torch.where(gone, codes, mixed)
     codes = compress(codes.expand(shape))
-    if this.known is None and other.known is None:
-        return Value(codes, None, call.dtype)
-    decided, test, left, right = together(decided, test, this.values(), other.values())
-    values = torch.where(test, left.to(call.dtype), right.to(call.dtype))
-    result = Value(codes, torch.where(decided, values, 0).expand(shape), call.dtype)
-    for side in (this, other):
-        # A side that is wholly known may be chosen as well.
-        values = core(side.values())
-        result = of_any_size(result, ~decided & ~(values.abs() < ORDINARY)) if values.is_floating_point() else result
-    return result
+    if all(side.plain for side in sides):
+        return Value(forget(codes), None, dtype)
+    if dtype not in RANGED:  # values are known where it is known which of them it is
+        sure, test, codes, first, second = together(sure, test, codes, *(side.values().to(dtype) for side in sides))
+        codes = torch.where((codes == KNOWN) & ~sure, GENERIC, codes).expand(shape)
+        return Value(codes, torch.where(sure, torch.where(test, first, second), 0).expand(shape), dtype)
+    parts = [p.expand(shape) for side in sides for p in (*side.bounds, side.doubtful)]
+    sure, test, a, b, lost, c, d, missing = together(sure, test, *parts)
+    a, b, c, d = (fitted(end, dtype) for end in (a, b, c, d))
+    either = torch.minimum if dtype == torch.bool else torch.fmin, torch.maximum if dtype == torch.bool else torch.fmax
+    low = torch.where(sure, torch.where(test, a, c), either[0](a, c))
+    high = torch.where(sure, torch.where(test, b, d), either[1](b, d))
+    # A known NaN that may be chosen, or not, is one that is possible.
+    nan = torch.where(sure, torch.where(test, lost, missing), lost | missing) & ~(low.isnan() & high.isnan())
+    return bounded(codes, low, high, dtype, nan)
 
 
-def equal(this: Value, other: Value) -> Tensor | None:
+def equal(this: Value, other: Value, shape: torch.Size) -> Tensor:
     """Return where two tensors are the same known number: which of them is chosen makes no difference."""
-    if not (this.any_known and other.any_known):
-        return None
-    left, right, first, second = together(this.codes, other.codes, this.values(), other.values())
-    same = (left == KNOWN) & (right == KNOWN) & (first == second)
-    return same if bool(same.any()) else None
+    parts = [t.expand(shape) for v in (this, other) for t in (core(v.codes) == KNOWN, v.values())]
+    first, values, second, others = together(*parts)
+    return first & second & same(values, others)
 
 
 def as_value(value: Any, dtype: torch.dtype) -> Value:

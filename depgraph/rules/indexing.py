@@ -26,8 +26,12 @@ from depgraph.rules.values import Value, compress, forget, known
 def moved(call: Call, value: Value, *args: Any, **kwargs: Any) -> Value:
     """Pick by known indices: the operator itself, on the codes."""
     args, kwargs = swap(args, lambda v: v.values()), swap(kwargs, lambda v: v.values())
-    codes = call.op(value.codes, *args, **kwargs)
-    return value.over(compress(codes), None if value.known is None else call.op(value.known, *args, **kwargs))
+
+    def pick(tensor: Tensor) -> Tensor:
+        picked: Tensor = call.op(tensor, *args, **kwargs)
+        return picked
+
+    return value.through(pick, lambda codes: compress(pick(codes)))
 
 
 def only(picks: Value, size: int) -> Value:
@@ -103,9 +107,7 @@ def embedding(call: Call, table: Value, picks: Value, *_: Any) -> Value:
     """Pick rows of a table."""
     picks = only(picks, table.shape[0])
     if picks.is_known:
-        return table.over(
-            compress(table.codes[picks.values()]), None if table.known is None else table.known[picks.values()]
-        )
+        return table.through(lambda t: t[picks.values()], lambda t: compress(t[picks.values()]))
     rows = table.codes.transpose(0, 1).reshape(*(1,) * picks.ndim, table.shape[1], table.shape[0])
     codes = call.nodes(call.shape, Read(picks.codes.unsqueeze(-1)), Read(rows, 1))
     return Value(codes, None, call.dtype)

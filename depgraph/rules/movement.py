@@ -6,7 +6,7 @@ codes, and on the known values, and makes no nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -14,9 +14,23 @@ from torch import Tensor
 
 from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.call import Call, Read
-from depgraph.rules.masking import ordinary, shifted
 from depgraph.rules.registry import rule
-from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget, known, reshape, uniform
+from depgraph.rules.values import (
+    GENERIC,
+    KNOWN,
+    RANGED,
+    Value,
+    compress,
+    core,
+    forget,
+    known,
+    reshape,
+    together,
+    uniform,
+    usual,
+    widest,
+)
+from depgraph.rules.values.intervals import bounded, fitted
 
 
 @rule(
@@ -44,22 +58,37 @@ from depgraph.rules.values import GENERIC, KNOWN, Value, compress, core, forget,
     *("im2col", "meshgrid", "detach_copy", "alias_copy", "native_channel_shuffle"),
 )
 def move(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Do to the codes, and to the known values, what the operator does to the data."""
-    try:
-        codes = call.op(*swap(args, lambda v: v.codes), **swap(kwargs, lambda v: v.codes))
-    except NotImplementedError:  # a kernel for floats only: they hold every code exactly
-        codes = call.op(*swap(args, lambda v: v.codes.double()), **swap(kwargs, lambda v: v.codes.double())).long()
-    values = None
-    if any_known(args):
-        dtype = call.dtype
-        values = call.op(*swap(args, lambda v: cast(v, dtype)), **swap(kwargs, lambda v: cast(v, dtype)))
+    """Do to the codes, and to the ends of the intervals, what the operator does to the data."""
+
+    def done(part: Callable[[Value], Tensor]) -> Any:
+        try:
+            return call.op(*swap(args, part), **swap(kwargs, part))
+        except NotImplementedError:  # a kernel for floats only: they hold every code exactly
+            dtype = part(tensors[0]).dtype
+            return call.op(*swap(args, lambda v: part(v).double()), **swap(kwargs, lambda v: part(v).double())).to(dtype)
+
+    tensors = tensors_in(args, kwargs)
+    codes, (low, high, nan) = done(lambda v: v.codes), [part and done(part) for part in contents(tensors, call.dtype)]
     if isinstance(codes, Tensor):
-        return Value(compress(codes), values, call.dtype)
-    values = values if values is not None else [None] * len(codes)
+        return Value(compress(codes), low, call.dtype, high, nan)
     return tuple(
-        Value(compress(c), v, m.dtype) if c.dtype == torch.int64 and isinstance(c, Tensor) else known(c)
-        for c, v, m in zip(codes, values, call.meta, strict=True)
+        Value(compress(c), low and low[i], m.dtype, high and high[i], nan and nan[i])
+        if c.dtype == torch.int64 and isinstance(c, Tensor)
+        else known(c)
+        for i, (c, m) in enumerate(zip(codes, call.meta, strict=True))
     )
+
+
+def contents(tensors: list[Value], dtype: torch.dtype) -> list[Callable[[Value], Tensor] | None]:
+    """Return what gives the low ends, the high ends and the doubts of values that are put together; None for nothing."""
+    low = high = nan = None
+    if any(t.high is not None for t in tensors):
+        low, high = (lambda v: fitted(v.bounds[0], dtype)), (lambda v: fitted(v.bounds[1], dtype))
+    elif any(t.low is not None for t in tensors):
+        low = lambda v: cast(v, dtype)
+    if any(t.nan is not None for t in tensors):
+        nan = lambda v: v.doubtful.expand(v.shape) & (v.codes != KNOWN)
+    return [low, high, nan]
 
 
 @rule("cat", "concat", "concatenate")
@@ -70,30 +99,26 @@ def cat(call: Call, tensors: Sequence[Value], dim: int = 0) -> Any:
     still = [
         axis
         for axis in range(len(shape))
-        if axis != dim % len(shape) and all(s.stride(axis) == 0 for t in parts for s in stored(t))
+        if axis != dim % len(shape) and all(s.stride(axis) == 0 for t in parts for s in t.stored())
     ]
     if not still:
         return move(call, parts, dim)
     for axis in still:
-        parts = [t.over(*(s.narrow(axis, 0, 1) for s in stored(t))) for t in parts]
-    thin = move(call, parts, dim)
-    return thin.over(*(s.expand(shape) for s in stored(thin)))
-
-
-def stored(value: Value) -> tuple[Tensor, ...]:
-    """Return the tensors that a value consists of."""
-    return (value.codes,) if value.known is None else (value.codes, value.known)
+        parts = [t.through(lambda s, axis=axis: s.narrow(axis, 0, 1)) for t in parts]
+    return move(call, parts, dim).through(lambda s: s.expand(shape))
 
 
 def view(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Like `move`, for operators that return views: nothing is copied, so nothing needs compressing."""
-    codes = call.op(*swap(args, lambda v: v.codes), **kwargs)
-    values = call.op(*swap(args, lambda v: v.known), **kwargs) if any_known(args) else None
-    if isinstance(codes, Tensor):
-        return Value(codes, values, call.dtype)
+    (value,) = tensors_in(args, kwargs)
+    if isinstance(call.meta, Tensor):
+        return value.through(lambda t: call.op(*swap(args, lambda _: t), **kwargs))
+    codes, low, high, nan = (
+        None if part is None else call.op(*swap(args, lambda _, part=part: part), **kwargs)
+        for part in (value.codes, value.low, value.high, value.nan)
+    )
     return tuple(
-        Value(c, None if values is None else values[i], m.dtype)
-        for i, (c, m) in enumerate(zip(codes, call.meta, strict=True))
+        Value(codes[i], low and low[i], m.dtype, high and high[i], nan and nan[i]) for i, m in enumerate(call.meta)
     )
 
 
@@ -103,9 +128,7 @@ def same_order(call: Call, value: Value, *args: Any, **kwargs: Any) -> Value:
     """Keep the row-major order of the elements and change the shape."""
     if value.dtype != call.dtype:  # view.dtype
         return recast(call, value)
-    return value.over(
-        reshape(value.codes, call.shape), None if value.known is None else reshape(value.known, call.shape)
-    )
+    return value.through(lambda t: reshape(t, call.shape))
 
 
 def recast(call: Call, value: Value) -> Value:
@@ -132,23 +155,27 @@ def bundle(call: Call, codes: Tensor) -> Tensor:
 @rule("view_as_complex", "view_as_complex_copy")
 def view_as_complex(call: Call, value: Value) -> Value:
     """Each complex element holds the two numbers along the last axis."""
-    values = torch.view_as_complex(value.known.contiguous()) if value.known is not None else None
-    both = value.over(bundle(call, value.codes), values)
-    return Value(both.codes, both.known, call.dtype)
+    codes = bundle(call, value.codes)
+    sure = (core(value.codes) == KNOWN).all(-1).expand(codes.shape)  # both parts
+    values = None if value.low is None else torch.view_as_complex(value.low.contiguous())
+    return Value(torch.where((codes == KNOWN) & ~sure, GENERIC, codes), values, call.dtype)
 
 
 @rule("view_as_real", "view_as_real_copy")
 def view_as_real(call: Call, value: Value) -> Value:
     """Both parts of a complex element come from where it came from."""
     codes = value.codes.unsqueeze(-1).expand(call.shape)
-    return Value(codes, None if value.known is None else torch.view_as_real(value.known.resolve_conj()), call.dtype)
+    return Value(codes, None if value.low is None else torch.view_as_real(value.low.resolve_conj()), call.dtype)
 
 
 @rule("real", "imag", "_conj", "_conj_physical", "conj", "conj_physical", "resolve_conj", "resolve_neg", "_neg_view")
 def complex_part(call: Call, value: Value) -> Value:
     """A part of a complex number comes from where the number came from."""
-    values = None if value.known is None else call.op(value.known)
-    return Value(value.codes, values, call.dtype)
+    if value.dtype.is_complex or value.high is None and not value.any_known:
+        return Value(value.codes, None if value.low is None else call.op(value.low), call.dtype)
+    if call.op.overloadpacket in (torch.ops.aten._neg_view, torch.ops.aten.resolve_neg):
+        return Value(forget(value.codes), None, call.dtype)
+    return value
 
 
 @rule("clone", "contiguous", "detach", "alias", "lift", "lift_fresh", "lift_fresh_copy")
@@ -156,22 +183,46 @@ def complex_part(call: Call, value: Value) -> Value:
 @rule("_autocast_to_full_precision", "_autocast_to_reduced_precision")
 def cast_to(call: Call, value: Value, *args: Any, **kwargs: Any) -> Value:
     """Copy or cast: every element stays what it is."""
-    if value.known is None:
-        return Value(value.codes, None, call.dtype)
-    if value.dtype.is_complex and not call.dtype.is_complex:
-        return Value(value.codes, value.known.real.to(call.dtype), call.dtype)
-    values = (value.known if call.dtype.is_floating_point else ordinary(value)).to(call.dtype)
-    codes, values = shifted(value.codes, values) if call.dtype.is_floating_point else (value.codes, values)
-    return Value(codes, values, call.dtype)
+    return recast_ends(value, call.dtype)
+
+
+def recast_ends(value: Value, dtype: torch.dtype) -> Value:
+    """Cast a value; what is not ordinary any more, or runs over, may be anything that the dtype holds."""
+    if value.dtype == dtype:
+        return value
+    floats = value.dtype.is_floating_point and dtype.is_floating_point
+    if value.is_known or (value.plain and floats) or not {value.dtype, dtype} <= RANGED:
+        values = None if value.low is None else value.low
+        if values is not None and values.is_complex() and not dtype.is_complex:
+            values = values.real
+        return Value(value.codes, None if values is None else values.to(dtype), dtype)
+    low, high, nan = together(*value.bounds, value.doubtful.expand(value.shape))
+    if dtype == torch.bool:
+        least, most = ((low > 0) | (high < 0) | low.isnan()), ((low != 0) | (high != 0) | nan)
+        return bounded(value.codes, least, most, dtype)
+    if dtype.is_floating_point:
+        # Rounding keeps the order; what overflows in a narrower dtype is infinite only if it is so for sure.
+        return bounded(value.codes, low, high, dtype, nan & ~low.isnan())
+    least, most = widest(dtype)
+    beyond = nan | ~((low.double() >= float(least)) & (high.double() <= float(most)))
+    if value.dtype.is_floating_point:
+        # An ordinary number that is cut to an integer may stand for any: it has been scaled to count something.
+        beyond = beyond | ((low.double() <= usual(value.dtype)[0]) & (high.double() >= usual(value.dtype)[1]))
+    low, high = (torch.where(beyond, 0, end.nan_to_num(0, 0, 0) if end.is_floating_point() else end) for end in (low, high))
+    return bounded(value.codes, torch.where(beyond, least, low.to(dtype)), torch.where(beyond, most, high.to(dtype)), dtype)
 
 
 @rule("constant_pad_nd")
 def constant_pad(call: Call, value: Value, pad: list[int], fill: Any = 0) -> Value:
     """Surround with a known number."""
-    codes = torch.constant_pad_nd(value.codes, pad, KNOWN)
-    if fill == 0 and value.known is None:
-        return value.over(compress(codes))
-    return value.over(compress(codes), torch.constant_pad_nd(value.values(), pad, fill))
+    codes = compress(torch.constant_pad_nd(value.codes, pad, KNOWN))
+    if fill == 0 and value.low is None:
+        return value.over(codes)
+    nan = None if value.nan is None else torch.constant_pad_nd(value.nan, pad, False)
+    if value.high is None:
+        return value.over(codes, torch.constant_pad_nd(value.values(), pad, fill))
+    low, high = (torch.constant_pad_nd(end, pad, fill) for end in value.bounds)
+    return Value(codes, low, value.dtype, high, nan)
 
 
 @rule("as_strided", "as_strided_copy", valueless=True)
@@ -183,7 +234,7 @@ def as_strided(call: Call, value: Value, size: list[int], stride: list[int], off
         stored = torch.empty_strided(layout.shape, layout.stride(), dtype=tensor.dtype).copy_(tensor)
         return stored.as_strided(size, stride, offset or 0)
 
-    return value.over(compress(laid_out(value.codes)), None if value.known is None else laid_out(value.known))
+    return value.through(laid_out, lambda t: compress(laid_out(t)))
 
 
 @rule("as_strided_scatter")
@@ -197,9 +248,9 @@ def as_strided_scatter(
         stored = torch.empty_strided(layout.shape, layout.stride(), dtype=base.dtype).copy_(base)
         return stored.as_strided_scatter(data, size, stride, offset or 0)
 
-    codes = written(value.codes, source.codes)
-    anything = value.known is not None or source.known is not None
-    return value.over(compress(codes), written(value.values(), source.values()) if anything else None)
+    codes = compress(written(value.codes, source.codes))
+    low, high, nan = (part and written(part(value), part(source)) for part in contents([value, source], call.dtype))
+    return Value(codes, low, call.dtype, high, nan)
 
 
 @rule("resize", "resize_as")
@@ -216,8 +267,7 @@ def overwrite(call: Call, value: Value, source: Any, *args: Any) -> Value:
     """Forget what was there and hold the other argument, broadcast."""
     if not isinstance(source, Value):
         return known(torch.tensor(source, dtype=call.dtype).expand(call.shape))
-    codes = source.codes.expand(call.shape)
-    return Value(codes, None if source.known is None else source.known.to(call.dtype).expand(call.shape), call.dtype)
+    return recast_ends(source.through(lambda t: t.expand(call.shape)), call.dtype)
 
 
 @rule(
@@ -262,10 +312,3 @@ def cast(value: Value, dtype: torch.dtype) -> Tensor:
     """Return the known values in the dtype of the result."""
     values = value.values()
     return values.to(dtype) if dtype.is_floating_point and values.dtype.is_floating_point else values
-
-
-def any_known(args: Any) -> bool:
-    """Tell whether something is known of the values of any argument."""
-    if isinstance(args, Value):
-        return args.known is not None
-    return isinstance(args, (list, tuple)) and any(any_known(arg) for arg in args)

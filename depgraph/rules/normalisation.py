@@ -1,8 +1,8 @@
 """Normalisation: softmax and the norms.
 
 Reads: every element of a group ← the whole group, and its own scale and shift. One node a normalised group. In a
-softmax, elements masked with -inf, or with a number so low that their weight is exactly 0, are not in the group; a
-group with one element left is constant, and reads nothing.
+softmax, elements whose weight is exactly 0 wherever in their intervals the scores lie are not in the group; a group
+with one element left, which is certainly not hidden, is constant and reads nothing.
 """
 
 from __future__ import annotations
@@ -16,50 +16,70 @@ from torch import Tensor
 
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs
-from depgraph.rules.masking import alone, far, masked_out
 from depgraph.rules.registry import rule
-from depgraph.rules.values import FIRST, GENERIC, KNOWN, Value, compress, core, forget, reshape, uniform
+from depgraph.rules.values import (
+    FIRST,
+    GENERIC,
+    ORDINARY,
+    Value,
+    compress,
+    core,
+    forget,
+    reshape,
+    together,
+    uniform,
+)
+from depgraph.rules.values.intervals import (
+    NEARLY,
+    STRETCH,
+    bounded,
+    doubted,
+    largest,
+    of_any_size,
+    sized,
+    spoilt,
+    stretch,
+    wild,
+    within,
+)
+from depgraph.rules.values.weights import weigh
 
 
 @rule("softmax", "_softmax", "_safe_softmax", "special_softmax", sized=True)
 @rule("log_softmax", "_log_softmax", "special_log_softmax", sized=True)
 def softmax(call: Call, scores: Value, dim: int, *_: Any, **__: Any) -> Value:
     """Normalise over what is left of each group."""
-    logarithm = "log" in call.op._schema.name
+    logarithm, safe = "log" in call.op._schema.name, "safe" in call.op._schema.name
+    axis = dim % scores.ndim if scores.ndim else 0
     if scores.ndim == 0:
-        return fixed(call, 0.0 if logarithm else 1.0)
-    axis = dim % scores.ndim
-    nowhere = torch.zeros([1] * scores.ndim, dtype=torch.bool)
-    gone = masked_out(scores, axis)
-    single = alone(gone, scores.shape, axis)
-    gone, single = nowhere if gone is None else gone, nowhere if single is None else single
-    # The logarithm of a weight of 0 is -inf where -inf masked it; where a low number did, it is still read.
-    low = gone & ~(scores.values() == float("-inf")) if logarithm else nowhere
-    unread = gone | (single & ~low.any(axis, keepdim=True))
+        return softmax(call, scores.through(lambda t: t.reshape(1)), 0).through(lambda t: t.reshape(()))
     group = scores.codes.movedim(axis, -1).unsqueeze(axis)
+    size, dtype, shape = scores.shape[axis], call.dtype, scores.shape
+    if scores.plain and size != 1:
+        codes = call.nodes(shape, Read(group, 1))
+        return Value(codes, None, dtype) if logarithm else bounded(codes, torch.zeros(()), torch.ones(()), dtype)
+    low, high, nan = together(*scores.bounds, scores.doubtful.expand(shape))
+    w = weigh(low, high, nan, axis, size, dtype)
+    # The logarithm of a weight of 0 is -inf where -inf masked it; where a low number did, it is still read.
+    own = w.lost | (w.gone & (high > -math.inf) & logarithm)
+    unread = w.gone | w.lost | (w.sure & ~own.any(axis, keepdim=True))
     codes = call.nodes(
-        scores.shape,
-        Read(group, 1, unread.expand(scores.shape).movedim(axis, -1).unsqueeze(axis)),
-        *([Read(scores.codes, 0, ~low)] if bool(low.any()) else []),
+        shape,
+        Read(group, 1, unread.expand(shape).movedim(axis, -1).unsqueeze(axis)),
+        *([Read(scores.codes, 0, ~own.expand(shape))] if bool(own.any()) else []),
     )
-    weightless, whole = gone & ~low, single & ~gone
-    # What is added to a score is added to its logarithm, less what is added to the largest of all.
-    added = scores.values()
-    below = added - added.amax(axis, keepdim=True) if logarithm and far(scores) is not None else None
-    if below is None and not bool((weightless | whole).any()):
-        return call.result(codes)
-    codes = torch.where(weightless | whole, KNOWN, forget(codes))
-    nothing, everything = (float("-inf"), 0.0) if logarithm else (0.0, 1.0)
-    other = torch.zeros(()) if below is None else below
-    values = torch.where(weightless, nothing, torch.where(whole, everything, other)).to(call.dtype)
-    return Value(compress(codes.expand(call.shape)), values.expand(call.shape), call.dtype)
-
-
-def fixed(call: Call, number: float) -> Value:
-    """Return a tensor that is one known number throughout."""
-    return Value(
-        torch.tensor(KNOWN).expand(call.shape), torch.tensor(number, dtype=call.dtype).expand(call.shape), call.dtype
-    )
+    whole = w.single & w.visible & ~w.gone
+    if logarithm:
+        most, least = high.amax(axis, keepdim=True), low.amax(axis, keepdim=True)
+        ends = low.double() - most - math.log(size), (high.double() - least).clamp(max=0)
+        ends = ends[0].nan_to_num(-math.inf, math.inf, -math.inf), ends[1].nan_to_num(0.0, math.inf, -math.inf)
+        a, b = within(ends, ORDINARY, (low >= -NEARLY) & (most <= NEARLY) & (least < math.inf))
+        a, b = (torch.where(w.gone & ~own, -math.inf, torch.where(whole, 0.0, end)) for end in (a, b))
+    else:
+        a, b = torch.where(whole, 1.0, 0.0), torch.where(w.gone, 0.0, 1.0)
+    nothing = 0.0 if safe else math.nan
+    a, b = (torch.where(w.broken, math.nan, torch.where(w.hidden & ~w.spoilt, nothing, end)) for end in (a, b))
+    return bounded(compress(codes), a, b, dtype, w.spoilt & ~w.broken if safe else w.doubtful)
 
 
 def normalise(call: Call, x: Value, axes: list[int], scale: Any, shift: Any, centred: bool = True) -> Any:
@@ -74,7 +94,7 @@ def normalise(call: Call, x: Value, axes: list[int], scale: Any, shift: Any, cen
     whole = Read(group, len(axes))
     own = own_of(shift) if centred and size == 1 else own_of(scale, shift)
     codes = call.nodes(x.shape, *([] if centred and size == 1 else [whole]), *map(Read, own))
-    result = Value(forget(codes), None, call.dtype)
+    result = rescaled(Value(forget(codes), None, call.dtype), x, size, scale, shift)
     if not isinstance(call.meta, (tuple, list)):
         return result
     # Means and deviations are shared by the group, and read nothing but the group.
@@ -86,7 +106,23 @@ def normalise(call: Call, x: Value, axes: list[int], scale: Any, shift: Any, cen
     ]
     if centred and size == 1:  # no deviation
         rest[-1] = rest[-1].over(uniform(GENERIC, rest[-1].shape))
-    return (result, *(r.over(forget(r.codes)) for r in rest))
+    return (result, *(spoilt(r.over(forget(r.codes)), [x]) for r in rest))
+
+
+def rescaled(result: Value, x: Value, size: int, scale: Any, shift: Any) -> Value:
+    """Return normalised numbers, each no larger than the root of how many there are, scaled and shifted."""
+    own = [v for v in (scale, shift) if isinstance(v, Value)]
+    if any(wild(v) is not None for v in (x, *own)):
+        return of_any_size(result, nan=True)
+    if x.nan is not None or any(v.nan is not None for v in own):
+        result = doubted(result, torch.tensor(True))
+    if all(v.plain for v in own):
+        return result
+    top = ORDINARY
+    if isinstance(scale, Value):
+        top = math.sqrt(size) * largest(scale) if scale.is_known else ORDINARY * stretch(scale)
+    top += 0.0 if not isinstance(shift, Value) or shift.plain else largest(shift)
+    return result if top <= NEARLY else sized(result, top)
 
 
 def is_data(codes: Tensor) -> bool:
@@ -116,7 +152,7 @@ def layer_norm(call: Call, x: Value, normalized_shape: list[int], weight: Any = 
 def group_norm(call: Call, x: Value, groups: int, weight: Any = None, bias: Any = None, *_: Any) -> Value:
     """Normalise over the channels of a group and all that follows."""
     shape = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
-    split = x.over(reshape(x.codes, shape))
+    split = Value(reshape(x.codes, shape), None, x.dtype)
     own = [by_channel(p, (1, groups, shape[2], *(1,) * (x.ndim - 2))) for p in (weight, bias)]
     value = normalise(call, split, list(range(2, len(shape))), *own)
     return Value(reshape(value.codes, call.shape), None, call.dtype)
@@ -127,7 +163,7 @@ def native_group_norm(
     call: Call, x: Value, weight: Any, bias: Any, n: int, c: int, hxw: int, groups: int, eps: float
 ) -> Any:
     """Normalise over the channels of a group and all that follows."""
-    split = x.over(reshape(x.codes, (n, groups, c // groups, hxw)))
+    split = Value(reshape(x.codes, (n, groups, c // groups, hxw)), None, x.dtype)
     own = [by_channel(p, (1, groups, c // groups, 1)) for p in (weight, bias)]
     out, *rest = normalise(call, split, [2, 3], *own)
     return (Value(reshape(out.codes, call.shape), None, call.dtype), *rest)
@@ -169,7 +205,22 @@ def batch_norm_of(call: Call, x: Value, own: list[Any], running: list[Any], trai
 def batch_norm(call: Call, x: Value, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *_: Any) -> Any:
     """Normalise each channel."""
     codes, _statistics = batch_norm_of(call, x, [weight, bias], [mean, var], training)
-    return outputs(call, forget(codes))
+    result = outputs(call, forget(codes))
+    if training or mean is None:
+        return result
+    if isinstance(result, tuple):
+        return (by_running(result[0], weight, [bias, mean], var, call), *result[1:])
+    return by_running(result, weight, [bias, mean], var, call)
+
+
+def by_running(result: Value, weight: Any, shifts: list[Any], var: Any, call: Call) -> Value:
+    """Return numbers normalised by running statistics, of any size where known ones stretch them far."""
+    factor, eps = 1.0, next((a for a in reversed(call.args) if type(a) is float), 0.0)
+    if isinstance(var, Value) and var.is_known and var.codes.numel():
+        factor = 1 / math.sqrt(max(float(var.values().min()) + eps, 1e-300))
+    factor *= largest(weight) if isinstance(weight, Value) and weight.is_known else 1.0
+    far = any(isinstance(s, Value) and not s.plain and largest(s) * max(factor, 1.0) > ORDINARY for s in shifts)
+    return of_any_size(result) if far or factor > STRETCH else result
 
 
 @rule("_native_batch_norm_legit_functional", "native_batch_norm", "_batch_norm_with_update_functional")

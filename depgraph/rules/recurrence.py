@@ -152,9 +152,8 @@ def packed(
 def pack(call: Call, x: Value, lengths: Value, batch_first: bool) -> Any:
     """Move the steps that are within each example's length."""
     call.need_known(lengths, PACKED)
-    rows, sizes = call.op(x.codes.contiguous(), lengths.values(), batch_first)
-    values = None if x.known is None else call.op(x.known.contiguous(), lengths.values(), batch_first)[0]
-    return x.over(rows, values), known(sizes)
+    rows = x.through(lambda t: call.op(t.contiguous(), lengths.values(), batch_first)[0])
+    return rows, known(call.op(x.codes.contiguous(), lengths.values(), batch_first)[1])
 
 
 @rule("_pad_packed_sequence")
@@ -162,10 +161,18 @@ def unpack(call: Call, data: Value, sizes: Value, batch_first: bool, padding: fl
     """Move the steps back to where they belong, a known number everywhere else."""
     call.need_known(sizes, PACKED)
     codes, lengths = call.op(data.codes.contiguous(), sizes.values(), batch_first, KNOWN, total)
-    values = None
-    if padding != 0 or data.known is not None:
-        values = call.op(data.values().contiguous(), sizes.values(), batch_first, padding, total)[0]
-    return data.over(codes, values), known(lengths)
+
+    def unpacked(tensor: Tensor, filling: float) -> Tensor:
+        rows: Tensor = call.op(tensor.contiguous(), sizes.values(), batch_first, filling, total)[0]
+        return rows
+
+    low = high = nan = None
+    if padding != 0 or data.low is not None:
+        low = unpacked(data.values(), padding)
+    if data.high is not None:
+        high = unpacked(data.high, padding)
+        nan = None if data.nan is None else unpacked(data.nan.to(torch.uint8), 0).bool()
+    return Value(codes, low, data.dtype, high, nan), known(lengths)
 
 
 @rule("lstm_cell", contraction=True)

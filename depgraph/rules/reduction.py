@@ -20,22 +20,21 @@ from torch.utils import _pytree as pytree
 from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
 from depgraph.rules.elementwise import outputs
-from depgraph.rules.masking import far, masked_out, of_any_size
 from depgraph.rules.registry import SIZED, name_of, rule
-from depgraph.rules.settling import is_zero, where_known
-from depgraph.rules.values import KNOWN, Value, compress, core, forget, together, uniform
+from depgraph.rules.values import KNOWN, ORDINARY, RANGED, Value, core, forget, swap, together, uniform, usual
+from depgraph.rules.values.intervals import NEARLY, STRETCH, bounded, largest, same, spoilt, stretch, wild
+from depgraph.rules.values.weights import weigh
 
-# Where a number that is lower than another by more than numbers ordinarily differ can never be the result.
-LARGEST = frozenset(("amax", "max", "argmax", "logsumexp", "special_logsumexp"))
-SMALLEST = frozenset(("amin", "min", "argmin"))
-# Where one known element settles the result.
-ABSORBED_BY: dict[str, Callable[[Tensor], Tensor]] = {
-    **dict.fromkeys(("prod", "cumprod", "all"), is_zero),
-    "any": lambda v: v != 0,
-    **dict.fromkeys(("sum", "mean", "cumsum"), torch.isinf),
-    **dict.fromkeys(("amax", "logsumexp", "special_logsumexp"), torch.isposinf),
-    "amin": torch.isneginf,
-}
+# Those that rise with every element: what they make of the least and of the largest of all are the ends of what they
+# make. Of the first, an element that is lower than what another is for sure cannot be the result; …
+LARGEST = frozenset(("amax", "max"))
+SMALLEST = frozenset(("amin", "min"))
+# … these add up, and round;
+SUMS = frozenset(("sum", "mean", "cumsum"))
+RISING = LARGEST | SMALLEST | SUMS | frozenset(("any", "all", "logsumexp", "logcumsumexp", "median"))
+RISING |= frozenset(("kthvalue", "cummax", "cummin", "sort", "msort", "topk"))
+# … and these are no less than 0.
+CLOSED = frozenset(("norm", "linalg_vector_norm", "std", "var"))
 # Those whose result is the place of an element.
 PICKS = frozenset(("argmax", "argmin", "argsort"))
 
@@ -98,54 +97,170 @@ def reduction(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     names = {a.name for a in call.op._schema.arguments}
     dim = argument(call, "dim", args, kwargs) if "dim" in names else None
     axes = axes_of(dim, value.ndim)
-    shape = call.shape
+    name, shape = name_of(call.op), call.shape
     keep = len(shape) == value.ndim and value.ndim > 0
-    gone = masked_out(value, axes[0]) if name_of(call.op) in LARGEST and len(axes) == 1 else None
-    dead = None if gone is None else gathered(gone, axes, keep)
-    settled = absorbed(call, value)
-    if settled is not None:
-        settled = gathered(settled, axes, keep)
-        for _ in axes:
-            settled = settled.any(-1)
-        behind = settled[(...,) + (None,) * len(axes)]
-        dead = behind if dead is None else dead | behind
-    if name_of(call.op) in PICKS and single(value, axes):
+    if name in PICKS and single(value, axes):
         return call.result(uniform(KNOWN, shape))
-    codes = call.nodes(shape, Read(gathered(value.codes, axes, keep), len(axes), dead))
-    if settled is not None:
-        codes = compress(torch.where(settled, KNOWN, codes))
-    return sized(call, value, axes, keep, outputs(call, codes, picked(call, single(value, axes))))
+    group = gathered(value.codes, axes, keep)
+    if value.plain and name not in CLOSED or not value.codes.numel() or not shape.numel():
+        return outputs(call, call.nodes(shape, Read(group, len(axes))), picked(call, single(value, axes)))
+    dead = out_of_reach(name, value, axes)
+    dead = None if dead is None else gathered(dead.expand(value.shape), axes, keep)
+    ends = reduced(call, name, value, args[1:], kwargs, axes, keep)
+    if ends is not None:
+        settled = (same(ends[0], ends[1]) & ~ends[2])[(...,) + (None,) * len(axes)]
+        dead = settled if dead is None else dead | settled
+    codes = call.nodes(shape, Read(group, len(axes), dead if dead is not None and bool(dead.any()) else None))
+    result = outputs(call, codes, picked(call, single(value, axes)))
+    parts = result if isinstance(result, tuple) else (result,)
+    if ends is None:
+        parts = tuple(spoilt(part, [value]) for part in parts)
+    else:
+        parts = (bounded(codes, *ends[:2], parts[0].dtype, ends[2]), *parts[1:])
+    return parts if isinstance(result, tuple) else parts[0]
 
 
 SIZED.add(reduction)
 
-
-def absorbed(call: Call, value: Value) -> Tensor | None:
-    """Return which elements settle the result of what they are part of; None where there are none."""
-    test = ABSORBED_BY.get(name_of(call.op))
-    found = None if test is None else where_known(value, test)
-    return found if found is not None and bool(core(found).any()) else None
+Ends = tuple[Tensor, Tensor, Tensor]
 
 
-def sized(call: Call, value: Value, axes: list[int], keep: bool, result: Any) -> Any:
-    """Carry on what was added to unknowns: the largest of all is what had most added, but for an ordinary number."""
-    where, name = far(value), name_of(call.op)
-    if where is None:
-        return result
-    parts = result if isinstance(result, tuple) else (result,)
-    if name in LARGEST | SMALLEST:
-        added = gathered(value.values(), axes, keep)
-        for _ in axes:
-            added = added.amin(-1) if name in SMALLEST else added.amax(-1)
-        first = parts[0]
-        codes, known, added = together(first.codes, first.values(), added.to(first.dtype))
-        parts = (first.over(first.codes, torch.where(codes == KNOWN, known, added).expand(first.shape)), *parts[1:])
-    else:
-        beyond = gathered(where.expand(value.shape), axes, keep)
-        for _ in axes:
-            beyond = beyond.any(-1)
-        parts = tuple(of_any_size(part, beyond) for part in parts)
-    return parts if isinstance(result, tuple) else parts[0]
+def out_of_reach(name: str, value: Value, axes: list[int]) -> Tensor | None:
+    """Return which elements make no difference, being less (or more) than another is for sure; None where none."""
+    if value.dtype not in RANGED or value.dtype == torch.bool or not axes:
+        return None
+    low, high, nan = together(*value.bounds, value.doubtful.expand(value.shape))
+    if name in ("logsumexp", "special_logsumexp"):
+        if len(axes) > 1:
+            return None
+        return weigh(low, high, nan, axes[0], value.shape[axes[0]], value.dtype).gone
+    if name in LARGEST | {"argmax"}:
+        return (high < low.amax(axes, keepdim=True)) & ~nan
+    if name in SMALLEST | {"argmin"}:
+        return (low > high.amin(axes, keepdim=True)) & ~nan
+    return None
+
+
+def reduced(
+    call: Call, name: str, value: Value, args: tuple[Any, ...], kwargs: dict[str, Any], axes: list[int], keep: bool
+) -> Ends | None:
+    """Return the least and the largest that comes out, and where it may be NaN; None where no more is known of it."""
+    if value.dtype not in RANGED or name in ("aminmax", "hash_tensor", "var_mean", "std_mean"):
+        return None
+    if name in PICKS:
+        return place_of(call, name, value, axes, keep)
+    if name == "count_nonzero":
+        count = math.prod(value.shape[axis] for axis in axes)
+        return torch.zeros(()), torch.tensor(count), torch.tensor(False)
+    nan = along(value.doubtful.expand(value.shape), axes, keep)
+    if name in RISING:
+        return risen(call, name, value, args, kwargs, nan, lambda t: along(t, axes, keep))
+    top: float = torch.finfo(call.dtype).max if call.dtype.is_floating_point else torch.iinfo(call.dtype).max
+    if name in CLOSED and call.dtype.is_floating_point and not value.is_known:
+        sure = along((core(value.codes) != KNOWN).expand(value.shape), axes, keep)
+        exact = call.values(torch.zeros((), dtype=torch.int64), everywhere=True)
+        assert exact is not None
+        high = torch.tensor(ORDINARY if largest(value) <= NEARLY else top, dtype=torch.float64)
+        return torch.where(sure, 0.0, exact.double()), torch.where(sure, high, exact.double()), nan
+    if name == "prod":
+        known, low = core(value.codes) == KNOWN, core(value.bounds[0])
+        zero = along((known & (low == 0)).expand(value.shape), axes, keep)
+        finite = wild(value) is None
+        exact = call.values(torch.zeros((), dtype=torch.int64), everywhere=True)
+        assert exact is not None
+        sure = ~along((~known).expand(value.shape), axes, keep) | (zero & finite)
+        if call.dtype.is_floating_point:
+            factors = torch.where(core(value.codes) == KNOWN, core(value.values()).abs().double().clamp(min=1), stretch(value))
+            most = ORDINARY * factors.expand(value.shape)
+            for axis in sorted(axes, reverse=True):
+                most = most.prod(axis, keepdim=keep) / ORDINARY ** (value.shape[axis] - 1)
+            limit = most.clamp(max=top)
+        else:
+            limit = torch.tensor(top)
+        exact = torch.where(zero & finite, 0, exact)
+        return torch.where(sure, exact, -limit), torch.where(sure, exact, limit), nan & ~sure
+    return None
+
+
+def along(mask: Tensor, axes: list[int], keep: bool) -> Tensor:
+    """Return where a mask is True somewhere along axes."""
+    mask = gathered(mask, axes, keep)
+    for _ in axes:
+        mask = mask.any(-1)
+    return mask
+
+
+def place_of(call: Call, name: str, value: Value, axes: list[int], keep: bool) -> Ends:
+    """Return the first and the last place at which the result of ``argmax`` may be."""
+    count = math.prod(value.shape[axis] for axis in axes)
+    first, last, never = torch.zeros(()), torch.tensor(count - 1), torch.tensor(False)
+    dead = out_of_reach(name, value, axes)
+    if dead is None or len(axes) != 1:
+        return first, last, never
+    alive = ~gathered(dead.expand(value.shape), axes, keep)
+    return alive.int().argmax(-1), count - 1 - alive.flip(-1).int().argmax(-1), never
+
+
+def risen(
+    call: Call, name: str, value: Value, args: tuple[Any, ...], kwargs: dict[str, Any], nan: Tensor, some: Any
+) -> Ends:
+    """Return what an operator that rises with every element makes of the ends of the intervals.
+
+    ``some`` tells, of a mask, where it is True for some element of what a result is made of.
+    """
+
+    def of(tensor: Tensor) -> Tensor:
+        with torch.no_grad():
+            result = call.op(tensor.contiguous(), *swap(args, Value.values), **swap(kwargs, Value.values))
+        first: Tensor = result[0] if isinstance(result, tuple) else result
+        return first
+
+    ends = truths(value) if name in ("any", "all") else value.bounds
+    low, high = (of(end) for end in ends)
+    broken = some((core(value.bounds[0]).isnan()).expand(value.shape)) if value.dtype.is_floating_point else None
+    if low.dtype == torch.bool:
+        return low, high, torch.tensor(False)
+    if not low.is_floating_point():
+        if name in SUMS:  # it may run over
+            exact = [of(end.double()) for end in value.bounds]
+            least, most = usual(low.dtype)
+            over = (exact[0] <= float(least)) | (exact[1] >= float(most))
+            low, high = torch.where(over, least, low), torch.where(over, most, high)
+        return low, high, torch.tensor(False)
+    nan = nan if broken is None else nan & ~broken
+    # Infinities of both signs leave no number.
+    lost = low.isnan() | high.isnan()
+    nan = nan | (lost if broken is None else lost & ~broken)
+    gone = nan & lost
+    low, high = torch.where(gone, -math.inf, low), torch.where(gone, math.inf, high)
+    if name in SUMS:
+        low, high = rounded(value, of, some, low, high)
+    return low, high, nan
+
+
+def truths(value: Value) -> tuple[Tensor, Tensor]:
+    """Return which elements are True for sure, and which may be."""
+    low, high, nan = together(*value.bounds, value.doubtful.expand(value.shape))
+    sure, may = ((low > 0) | (high < 0) | low.isnan(), (low != 0) | (high != 0) | nan)
+    return sure.expand(value.shape), may.expand(value.shape)
+
+
+def rounded(value: Value, of: Any, some: Any, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Widen sums by what rounding in another order may make of them, and hold sums of ordinary numbers for ordinary."""
+    codes, (least, most) = core(value.codes), (core(end) for end in value.bounds)
+    unknown = some((codes != KNOWN).expand(value.shape))
+    known = torch.where(*together(codes == KNOWN, least, torch.zeros((), dtype=value.dtype)))
+    sizes = torch.maximum(least.double().abs(), most.double().abs()).expand(value.shape)
+    slack = of(sizes).double() * torch.finfo(low.dtype).eps * 4 * sizes.numel() ** 0.5
+    slack = torch.where(unknown, slack.nan_to_num(0.0, 1e307), 0.0)
+    ends = low.double() - slack, high.double() + slack
+    ends = torch.where(low >= 0, ends[0].clamp(min=0), ends[0]), torch.where(high <= 0, ends[1].clamp(max=0), ends[1])
+    middle = of(known.expand(value.shape).double())
+    ordinary = unknown & middle.isfinite() & ~some((sizes > NEARLY) & (codes != KNOWN))
+    return (
+        torch.where(ordinary, torch.maximum(ends[0], middle - ORDINARY), ends[0]),
+        torch.where(ordinary, torch.minimum(ends[1], middle + ORDINARY), ends[1]),
+    )
 
 
 def single(value: Value, axes: list[int]) -> Tensor:
@@ -170,11 +285,33 @@ def cumulative(call: Call, value: Value, dim: int, **kwargs: Any) -> Any:
     later = torch.ones(size, size, dtype=torch.bool).triu(1)
     later = later.reshape([size if a == axis else 1 for a in range(value.ndim)] + [size])
     first = torch.arange(size).reshape([size if a == axis else 1 for a in range(value.ndim)]) == 0
-    if (settled := absorbed(call, value)) is not None:
-        settled = settled.long().cumsum(axis) > 0
-        codes = call.nodes(value.shape, Read(codes, 1, later | settled.unsqueeze(-1)))
-        return outputs(call, compress(torch.where(settled, KNOWN, codes)))
-    return outputs(call, call.nodes(value.shape, Read(codes, 1, later)), picked(call, first))
+    read = Read(codes, 1, later)
+    if value.plain or value.dtype not in RANGED:
+        return outputs(call, call.nodes(value.shape, read), picked(call, first))
+    name, nan = name_of(call.op), value.doubtful.expand(value.shape).long().cumsum(axis) > 0
+    if name == "cumprod":
+        known = ((core(value.codes) == KNOWN) & (core(value.values()) == 0)).expand(value.shape)
+        settled = (known.long().cumsum(axis) > 0) & (wild(value) is None)
+        made = call.nodes(value.shape, Read(codes, 1, later | settled.unsqueeze(-1)))
+        result = call.result(made)
+        ends = [torch.where(settled | (result.codes == KNOWN), torch.where(settled, 0, result.values()), end) for end in beyond(value, call)]
+        return bounded(made, ends[0], ends[1], call.dtype, nan & ~settled)
+    low, high, nan = risen(call, name, value, (dim,), kwargs, nan, lambda t: t.long().cumsum(axis) > 0)
+    settled = same(low, high) & ~nan
+    made = call.nodes(value.shape, Read(codes, 1, later | settled.unsqueeze(-1)))
+    result = outputs(call, made, picked(call, first))
+    if isinstance(result, tuple):
+        return (bounded(made, low, high, value.dtype, nan), *result[1:])
+    return bounded(made, low, high, call.dtype, nan)
+
+
+def beyond(value: Value, call: Call) -> tuple[Tensor, Tensor]:
+    """Return the range of products of many numbers: ordinary where all of them are."""
+    top = torch.finfo(call.dtype).max if call.dtype.is_floating_point else torch.iinfo(call.dtype).max
+    known = core(value.codes) == KNOWN
+    calm = stretch(value) <= 2 and not bool((known & (core(value.values()).abs() > STRETCH)).any())
+    limit = torch.tensor(ORDINARY if calm and call.dtype.is_floating_point else top, dtype=call.dtype)
+    return -limit, limit
 
 
 @rule("sort", "argsort", "msort", "topk")
@@ -185,7 +322,14 @@ def sorting(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     if name_of(call.op) in PICKS and single(value, axes):
         return call.result(uniform(KNOWN, call.shape))
     codes = call.nodes(call.shape, Read(gathered(value.codes, axes, value.ndim > 0), len(axes)))
-    return outputs(call, codes, picked(call, single(value, axes)))
+    result = outputs(call, codes, picked(call, single(value, axes)))
+    parts = result if isinstance(result, tuple) else (result,)
+    if value.plain or value.dtype not in RANGED or name_of(call.op) in PICKS:
+        return result
+    nan = value.doubtful.expand(value.shape).any(axes, keepdim=True) if axes else value.doubtful
+    low, high, nan = risen(call, name_of(call.op), value, args, kwargs, nan, lambda t: t.any(axes, keepdim=True) if axes else t)
+    first = bounded(codes, low, high, parts[0].dtype, nan)
+    return (first, *parts[1:]) if isinstance(result, tuple) else first
 
 
 def everything(call: Call, *args: Any, **kwargs: Any) -> Any:

@@ -33,8 +33,8 @@ def rule(*names: str, contraction: bool = False, valueless: bool = False, sized:
         Whether the operator is not to be run on known values: because it does not depend on them, or because it depends
         on how they are laid out in memory.
     sized : bool
-        Whether the rule answers for the size of the unknowns it returns, see `depgraph.rules.masking`: because they are
-        always of ordinary size, or because it marks those that are not.
+        Whether the rule answers for the intervals that it returns. Results of all others are of any size where what
+        they are made of is.
     """
 
     def enter(function: F) -> F:
@@ -61,7 +61,7 @@ def find(op: Any) -> Rule | None:
 
 def name_of(op: Any) -> str:
     """Return the operator's name without namespace and overload, as shown to users."""
-    return str(op._schema.name.partition("::")[2]).lstrip("_")
+    return str(op._schema.name.partition("::")[2]).strip("_")
 
 
 def is_custom(op: Any) -> bool:

@@ -18,12 +18,13 @@ from torch import Tensor
 from depgraph.rules.arguments import tensors_in
 from depgraph.rules.call import Call, Read
 from depgraph.rules.contraction import arrange
-from depgraph.rules.elementwise import STRETCH, as_value
+from depgraph.rules.elementwise import as_value
 from depgraph.rules.indexing import only
 from depgraph.rules.landing import accumulate, overwrite, spot_of
-from depgraph.rules.masking import ORDINARY, of_any_size
+from depgraph.rules.movement import contents
 from depgraph.rules.registry import rule
-from depgraph.rules.values import KNOWN, Value, compress, core, forget, reshape
+from depgraph.rules.values import KNOWN, RANGED, Value, compress, forget, reshape
+from depgraph.rules.values.intervals import NEARLY, bounded, largest, of_any_size, wild
 
 # Above this many places, a place is taken to read the whole of a mask and of what it lets in.
 MOST_IN_ORDER = 1 << 14
@@ -67,8 +68,7 @@ def index_into(call: Call, value: Value, dim: int, picks: Value, source: Any, *r
     places = [along(torch.arange(n), a, value.ndim).expand(shape) for a, n in enumerate(shape)]
     places[axis] = along(picks.values(), axis, value.ndim).expand(shape)
     how = "sum" if call.op._schema.name == "aten::index_add" else rest[0] if rest else None
-    result = land(call, value, places, scaled(data, kwargs.get("alpha", 1)), how, kwargs.get("include_self", True))
-    return of_any_size(result) if abs(kwargs.get("alpha", 1)) > STRETCH else result
+    return land(call, value, places, scaled(data, kwargs.get("alpha", 1)), how, kwargs.get("include_self", True))
 
 
 @rule("put", sized=True)
@@ -106,11 +106,12 @@ def masked_scatter(call: Call, value: Value, mask: Value, source: Value) -> Valu
     """Fill in the source's elements, in order, where the mask is True."""
     value, mask = stretch(value, call.shape), stretch(mask, call.shape)
     if mask.is_known:
-        codes, values = (
-            base.masked_scatter(mask.values(), given.contiguous())
-            for base, given in ((value.codes, source.codes), (value.values(), source.values().to(call.dtype)))
-        )
-        return Value(compress(codes), None if value.known is None and source.known is None else values, call.dtype)
+
+        def filled(base: Tensor, given: Tensor) -> Tensor:
+            return base.masked_scatter(mask.values(), given.contiguous())
+
+        low, high, nan = (part and filled(part(value), part(source)) for part in contents([value, source], call.dtype))
+        return Value(compress(filled(value.codes, source.codes)), low, call.dtype, high, nan)
     # Along trailing axes that the mask does not tell apart, whole rows of the source are let in.
     behind = 0
     while (
@@ -196,14 +197,20 @@ def land(call: Call, value: Value, places: list[Tensor], data: Value, how: str |
 def unknown_result(call: Call, shape: Sequence[int], *reads: Read) -> Value:
     """Make nodes; constants of which nothing is known are generic, and as large as what may be found in their place."""
     result = Value(forget(call.nodes(shape, *reads)), None, call.dtype)
-    floats = [t for t in tensors_in(call.args, {}) if t.known is not None and t.dtype.is_floating_point]
-    large = any(bool((~(core(t.values()).abs() < ORDINARY)).any()) for t in floats)
-    return of_any_size(result) if large else result
+    floats = [t for t in tensors_in(call.args, {}) if not t.plain and t.dtype in RANGED and t.dtype.is_floating_point]
+    if any(wild(t) is not None or t.nan is not None for t in floats):
+        return of_any_size(result, nan=True)
+    return of_any_size(result) if any(largest(t) > NEARLY for t in floats) else result
 
 
 def scaled(value: Value, factor: Any) -> Value:
     """Scale what is known of a tensor."""
-    return value if factor == 1 or value.known is None else value.over(value.codes, value.known * factor)
+    if factor == 1 or value.dtype not in RANGED:
+        return value
+    if not value.dtype.is_floating_point:
+        return value.over(value.codes, value.values() * factor) if value.is_known else Value(forget(value.codes), None, value.dtype)
+    low, high = (end.double() * factor for end in (value.bounds if factor >= 0 else value.bounds[::-1]))
+    return bounded(value.codes, low, high, value.dtype, value.nan)
 
 
 def line(value: Any) -> Any:

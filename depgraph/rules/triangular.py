@@ -138,8 +138,8 @@ def lu_unpack(call: Call, packed: Value, pivots: Value, unpack_data: bool = True
         order = order.over(forget(call.nodes(order.shape, Read(pivots.codes[..., None, None, :], 1))))
     if unpack_data:
         one = torch.eye(rows, size, dtype=packed.dtype)
-        below = packed.values()[..., :size].tril(-1)
-        lower = lower.over(packed.codes[..., :size].tril(-1), below + one)
-        above = None if packed.known is None else packed.known[..., :size, :].triu()
-        upper = upper.over(packed.codes[..., :size, :].triu(), above)
+        below = packed.through(lambda t: t[..., :size].tril(-1))
+        low, high = (end if end is None else end + one for end in (below.values(), below.high))
+        lower = Value(below.codes, low, packed.dtype, high, below.nan)
+        upper = packed.through(lambda t: t[..., :size, :].triu())
     return order, lower, upper

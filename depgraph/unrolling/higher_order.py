@@ -17,6 +17,7 @@ from torch import fx
 
 from depgraph.rules.arguments import swap
 from depgraph.rules.elementwise import choose
+from depgraph.rules.movement import contents
 from depgraph.rules.reduction import everything
 from depgraph.rules.values import Value, compress
 from depgraph.unrolling.builder import Label
@@ -102,15 +103,13 @@ class HigherOrder:
 
 def part(value: Value, step: int) -> Value:
     """Return a slice along the first axis."""
-    return value.over(value.codes[step], None if value.known is None else value.known[step])
+    return value.through(lambda t: t[step])
 
 
 def pile(values: list[Value]) -> Value:
     """Stack slices along a new first axis."""
-    codes = compress(torch.stack([v.codes for v in values]))
-    if all(v.known is None for v in values):
-        return values[0].over(codes)
-    return values[0].over(codes, torch.stack([v.values() for v in values]))
+    low, high, nan = (part and torch.stack([part(v) for v in values]) for part in contents(values, values[0].dtype))
+    return Value(compress(torch.stack([v.codes for v in values])), low, values[0].dtype, high, nan)
 
 
 def follow(interpreter: Interpreter, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], where: Any) -> Any:

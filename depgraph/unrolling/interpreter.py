@@ -20,12 +20,11 @@ from depgraph.errors import DepgraphError, TracingError
 from depgraph.rules import registry
 from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.elementwise import elementwise
-from depgraph.rules.masking import far, of_any_size
 from depgraph.rules.movement import view
 from depgraph.rules.reduction import everything, reduction
 from depgraph.rules.registration import UserRule
-from depgraph.rules.signs import signed
 from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known
+from depgraph.rules.values.intervals import spoilt
 from depgraph.tracing.recorder.functional import InPlace
 from depgraph.unrolling.builder import Builder, Label
 from depgraph.unrolling.calls import note
@@ -178,7 +177,7 @@ class Interpreter:
                 result = way(call, *args, **kwargs)
                 check_shapes(op, result, meta)
                 result = result if way in registry.SIZED or way == self.opened else unsized(result, tensors, first)
-                return signed(op, args, kwargs, result)
+                return result
             except NotKnownError as reason:
                 call.warn(f"{label.name} is taken to read everything it is given: {reason}, and they are not known")
                 break
@@ -280,9 +279,7 @@ def check_shapes(op: Any, result: Any, meta: Any) -> None:
 
 def unsized(result: Any, tensors: list[Value], first: int) -> Any:
     """Mark what nodes from the code ``first`` on return as being of any size, if some of what they read is."""
-    if all(far(t) is None for t in tensors):
-        return result
-    return _like(result, lambda r: of_any_size(r, first=first) if isinstance(r, Value) else r)
+    return _like(result, lambda r: spoilt(r, tensors, first) if isinstance(r, Value) else r)
 
 
 def _like(tree: Any, change: Callable[[Any], Any]) -> Any:

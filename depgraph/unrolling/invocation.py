@@ -12,7 +12,6 @@ from torch.utils import _pytree as pytree
 
 from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.call import Read
-from depgraph.rules.masking import ordinary
 from depgraph.rules.registry import is_custom
 from depgraph.rules.values import KNOWN, Value, core, forget, together
 from depgraph.unrolling.builder import Label
@@ -98,11 +97,11 @@ class Invocation:
             return None
         if self.pointwise:
             tensors = tensors_in(self.args, self.kwargs)
-            thin = iter(together(*(ordinary(t) for t in tensors), torch.empty(()).expand(self.shape))[:-1])
+            thin = iter(together(*(t.values() for t in tensors), torch.empty(()).expand(self.shape))[:-1])
             # Arguments come in the same order as `tensors_in` found them.
             args, kwargs = swap(self.args, lambda v: next(thin)), swap(self.kwargs, lambda v: next(thin))
         else:
-            args, kwargs = swap(self.args, ordinary), swap(self.kwargs, ordinary)
+            args, kwargs = swap(self.args, Value.values), swap(self.kwargs, Value.values)
         if self.op._schema.is_mutable:
             raise TypeError(f"{self.op} writes to its arguments")
         result = run(self.op, args, kwargs)

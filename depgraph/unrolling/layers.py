@@ -133,9 +133,11 @@ def same(one: Any, other: Any) -> bool:
         return True
     if isinstance(one, Value) and isinstance(other, Value):
         return (
-            (one.dtype, one.positive) == (other.dtype, other.positive)
+            one.dtype == other.dtype
             and _equal(one.codes, other.codes)
-            and _equal(one.known, other.known)
+            and _equal(one.low, other.low)
+            and _equal(one.high, other.high)
+            and _equal(one.nan, other.nan)
         )
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
         return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))

@@ -12,9 +12,9 @@ import torch
 
 from depgraph.rules.arguments import swap, tensors_in
 from depgraph.rules.call import Read
-from depgraph.rules.masking import far, of_any_size
 from depgraph.rules.registry import is_random, name_of
 from depgraph.rules.values import FIRST, KNOWN, Value, forget, known, reshape, together
+from depgraph.rules.values.intervals import far, of_any_size
 from depgraph.unrolling.builder import Label
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def number_of(value: Value) -> Any:
     """Return the number in a tensor: itself where it is known, else as a tensor without axes."""
     if value.is_known:
         return value.values().reshape(()).item()
-    return value.over(reshape(value.codes, ()), None if value.known is None else value.known.reshape(()))
+    return value.through(lambda t: reshape(t, ()))
 
 
 def arithmetic(interpreter: Interpreter, numbers: list[Value], label: Label) -> Value:
@@ -88,7 +88,9 @@ def with_numbers(call: Invocation, numbers: list[Value]) -> Any:
         new = placed | (codes >= fresh)
         codes = torch.where(itself, numbers[0].codes, torch.where(new, made, codes))
         result = part.over(codes.expand(part.shape), torch.where(placed, 0, value).expand(part.shape))
-        return result if far(part) is None and not bool(placed.any()) else of_any_size(result, new)
+        if part.nan is None and far(part) is None:
+            return of_any_size(result, new) if bool(placed.any()) else result
+        return of_any_size(result, nan=part.nan is not None)
 
     others = follow(stand_ins[1])
     result = follow(stand_ins[0])

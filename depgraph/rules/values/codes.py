@@ -1,10 +1,8 @@
-"""What is known of a tensor while a model is unrolled.
-
-Every element of a tensor carries a code:
+"""Codes: which node each element of a tensor comes from, one code an element.
 
 =================  =====================================================================================
 ``KNOWN`` (0)      a known value: it comes from buffers, literals and their arithmetic alone
-``GENERIC`` (1)    a constant that counts as a generic non-zero number: it comes from parameters alone
+``GENERIC`` (1)    a constant of which no more than a range is known: it comes from parameters
 ``FIRST + v``      it was produced by node v
 =================  =====================================================================================
 
@@ -15,97 +13,11 @@ known so that whatever such an operation fills in (padding, the other half of ``
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 KNOWN, GENERIC, FIRST = 0, 1, 2
-
-
-@dataclass(frozen=True, eq=False)
-class Value:
-    """A tensor as seen by the rules.
-
-    Attributes
-    ----------
-    codes : int64 tensor
-        One code an element. Axes along which nothing differs have stride 0: a (B, T, D) activation costs T codes.
-    known : tensor or None
-        The values of KNOWN elements; at all others, a number that is known to have been added to an unknown of ordinary
-        size (a mask of -1e9 on top of a score), NaN where the unknown may be of any size. None stands for zeros.
-    dtype : torch.dtype
-        Of the tensor itself.
-    positive : bool
-        Whether what is unknown of it is certain to be positive, see `depgraph.rules.signs`.
-    """
-
-    codes: Tensor
-    known: Tensor | None
-    dtype: torch.dtype
-    positive: bool = False
-
-    @property
-    def shape(self) -> torch.Size:
-        """Shape of the tensor."""
-        return self.codes.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.codes.ndim
-
-    @cached_property
-    def is_known(self) -> bool:
-        """Whether every element's value is known."""
-        return not self.codes.numel() or int(core(self.codes).max()) == KNOWN
-
-    @cached_property
-    def any_known(self) -> bool:
-        """Whether some element's value is known."""
-        return bool(self.codes.numel()) and int(core(self.codes).min()) == KNOWN
-
-    @cached_property
-    def is_constant(self) -> bool:
-        """Whether no element comes from a node."""
-        return not self.codes.numel() or int(core(self.codes).max()) < FIRST
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing at all is known of the values."""
-        return self.known is None and not self.any_known
-
-    def values(self) -> Tensor:
-        """Return ``known`` as a tensor, zeros where nothing is known."""
-        if self.known is not None:
-            return self.known
-        return torch.zeros((), dtype=self.dtype).expand(self.shape)
-
-    @cached_property
-    def zero(self) -> Tensor | None:
-        """Mask of the elements known to be zero; None where there is none."""
-        if not self.any_known:
-            return None
-        mask = self.codes == KNOWN
-        if self.known is not None:
-            codes, known = together(self.codes, self.known)
-            mask = ((codes == KNOWN) & (known == 0)).expand(self.shape)
-        return mask if bool(core(mask).any()) else None
-
-    def over(self, codes: Tensor, known: Tensor | None = None) -> Value:
-        """Return a value of the same dtype with other contents."""
-        return Value(codes, known, self.dtype)
-
-
-def known(values: Tensor) -> Value:
-    """Return a tensor whose every value is known."""
-    return Value(uniform(KNOWN, values.shape), values, values.dtype)
-
-
-def generic(shape: Sequence[int], dtype: torch.dtype) -> Value:
-    """Return a constant of generic values."""
-    return Value(uniform(GENERIC, shape), None, dtype)
 
 
 def uniform(code: int, shape: Sequence[int]) -> Tensor:
