@@ -80,7 +80,7 @@ def summed(
         if factor.nan is not None:
             lost = factor.doubtful.expand(factor.shape)
             doubt = doubt | (lost.any(tuple(range(-inner, 0))) if inner else lost)
-    limit = abs(alpha) * product(*factors, inner=inner) if factors else torch.tensor(0.0, dtype=torch.float64)
+    limit = abs(alpha) * product(factors[0], factors[1], inner) if factors else torch.tensor(0.0, dtype=torch.float64)
     limit = torch.where(limit <= NEARLY, limit.clamp(max=ORDINARY), limit)
     if added is None or (added.plain and abs(beta) <= 2):
         result = result if bool((limit <= ORDINARY).all()) else sized(result, limit.expand(call.shape) + ORDINARY)
@@ -104,6 +104,8 @@ def product(left: Value, right: Value, inner: int) -> Tensor:
     if not (left.is_known or right.is_known):
         return torch.tensor(ORDINARY * stretch(left) * stretch(right), dtype=torch.float64)
     factor, other = (left, right) if left.is_known else (right, left)
+    if not factor.codes.numel():
+        return torch.zeros((), dtype=torch.float64)
     sizes = size(factor).expand(factor.shape)
     if inner:
         axes = tuple(range(-inner, 0))

@@ -65,7 +65,10 @@ def choose(call: Call, condition: Value, this: Value, other: Value) -> Value:
     """Select elementwise by a condition of which some or all is known."""
     shape, dtype, sides = call.shape, call.dtype, (this, other)
     sure, test, left, right = together(
-        *(t.expand(shape) for t in (core(condition.codes) == KNOWN, core(condition.values()) != 0, this.codes, other.codes))
+        *(
+            t.expand(shape)
+            for t in (core(condition.codes) == KNOWN, core(condition.values()) != 0, this.codes, other.codes)
+        )
     )
     codes = torch.where(test, left, right)
     bare = all(side.plain for side in sides) or dtype not in RANGED

@@ -64,9 +64,10 @@ def accumulate(call: Call, value: Value, spots: Tensor, data: Value, how: str, k
 
     unknown = gathered(lambda v: (core(v.codes) != KNOWN).long(), "amax") > 0
     doubt = gathered(lambda v: v.doubtful.long(), "amax") > 0
-    low, high = (gathered(lambda v, k=k: v.bounds[k].to(call.dtype), how) for k in (0, 1))
+    low = gathered(lambda v: v.bounds[0].to(call.dtype), how)
+    high = gathered(lambda v: v.bounds[1].to(call.dtype), how)
     if how == "prod":
-        zero = (gathered(lambda v: (v.codes != KNOWN) | (v.values() != 0), "amin") == 0) & ~doubt
+        zero = (gathered(lambda v: ((v.codes != KNOWN) | (v.values() != 0)).long(), "amin") == 0) & ~doubt
         zero = zero & all(wild(v) is None for v in (value, data))
         limit = bound(call.dtype, all(stretch(v) <= 2 for v in (value, data)) and small(value) and small(data))
         low, high = (torch.where(unknown, end, part) for end, part in ((-limit, low), (limit, high)))
@@ -112,7 +113,16 @@ def out_of_reach(value: Value, how: str, low: Tensor, high: Tensor) -> Callable[
 
 def small(value: Value) -> bool:
     """Tell whether no known factor is so large that it stretches."""
-    return not value.any_known or largest(value.over(torch.where(value.codes == KNOWN, value.codes, KNOWN), torch.where(value.codes == KNOWN, value.values(), 0))) <= STRETCH
+    return (
+        not value.any_known
+        or largest(
+            value.over(
+                torch.where(value.codes == KNOWN, value.codes, KNOWN),
+                torch.where(value.codes == KNOWN, value.values(), 0),
+            )
+        )
+        <= STRETCH
+    )
 
 
 def bound(dtype: torch.dtype, ordinary: bool) -> Tensor:

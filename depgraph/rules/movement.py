@@ -7,6 +7,7 @@ codes, and on the known values, and makes no nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -65,7 +66,9 @@ def move(call: Call, *args: Any, **kwargs: Any) -> Any:
             return call.op(*swap(args, part), **swap(kwargs, part))
         except NotImplementedError:  # a kernel for floats only: they hold every code exactly
             dtype = part(tensors[0]).dtype
-            return call.op(*swap(args, lambda v: part(v).double()), **swap(kwargs, lambda v: part(v).double())).to(dtype)
+            return call.op(*swap(args, lambda v: part(v).double()), **swap(kwargs, lambda v: part(v).double())).to(
+                dtype
+            )
 
     tensors = tensors_in(args, kwargs)
     codes, (low, high, nan) = done(lambda v: v.codes), [part and done(part) for part in contents(tensors, call.dtype)]
@@ -80,15 +83,21 @@ def move(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 def contents(tensors: list[Value], dtype: torch.dtype) -> list[Callable[[Value], Tensor] | None]:
-    """Return what gives the low ends, the high ends and the doubts of values that are put together; None for nothing."""
-    low = high = nan = None
-    if any(t.high is not None for t in tensors):
-        low, high = (lambda v: fitted(v.bounds[0], dtype)), (lambda v: fitted(v.bounds[1], dtype))
-    elif any(t.low is not None for t in tensors):
-        low = lambda v: cast(v, dtype)
-    if any(t.nan is not None for t in tensors):
-        nan = lambda v: v.doubtful.expand(v.shape) & (v.codes != KNOWN)
+    """Return what gives the low ends, the high ends and the doubts of values put together; None for nothing."""
+
+    def ends(place: int) -> Callable[[Value], Tensor]:
+        return lambda v: fitted(v.bounds[place], dtype)
+
+    low, high = (ends(0), ends(1)) if any(t.high is not None for t in tensors) else (None, None)
+    if high is None and any(t.low is not None for t in tensors):
+        low = partial(cast, dtype=dtype)
+    nan = doubts if any(t.nan is not None for t in tensors) else None
     return [low, high, nan]
+
+
+def doubts(value: Value) -> Tensor:
+    """Return where an unknown element may be NaN."""
+    return value.doubtful.expand(value.shape) & (value.codes != KNOWN)
 
 
 @rule("cat", "concat", "concatenate")
@@ -103,20 +112,27 @@ def cat(call: Call, tensors: Sequence[Value], dim: int = 0) -> Any:
     ]
     if not still:
         return move(call, parts, dim)
-    for axis in still:
-        parts = [t.through(lambda s, axis=axis: s.narrow(axis, 0, 1)) for t in parts]
-    return move(call, parts, dim).through(lambda s: s.expand(shape))
+    thin = move(call, [first_of(t, still) for t in parts], dim)
+    return thin.through(lambda s: s.expand(shape))
+
+
+def first_of(value: Value, axes: list[int]) -> Value:
+    """Cut axes to length 1."""
+    for axis in axes:
+        value = value.through(partial(torch.narrow, dim=axis, start=0, length=1))
+    return value
 
 
 def view(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Like `move`, for operators that return views: nothing is copied, so nothing needs compressing."""
     (value,) = tensors_in(args, kwargs)
     if isinstance(call.meta, Tensor):
-        return value.through(lambda t: call.op(*swap(args, lambda _: t), **kwargs))
-    codes, low, high, nan = (
-        None if part is None else call.op(*swap(args, lambda _, part=part: part), **kwargs)
-        for part in (value.codes, value.low, value.high, value.nan)
-    )
+        return value.through(lambda t: call.op(*swap(args, lambda _: t), **swap(kwargs, lambda _: t)))
+
+    def done(part: Tensor | None) -> Any:
+        return None if part is None else call.op(*swap(args, lambda _: part), **swap(kwargs, lambda _: part))
+
+    codes, low, high, nan = map(done, (value.codes, value.low, value.high, value.nan))
     return tuple(
         Value(codes[i], low and low[i], m.dtype, high and high[i], nan and nan[i]) for i, m in enumerate(call.meta)
     )
@@ -171,7 +187,7 @@ def view_as_real(call: Call, value: Value) -> Value:
 @rule("real", "imag", "_conj", "_conj_physical", "conj", "conj_physical", "resolve_conj", "resolve_neg", "_neg_view")
 def complex_part(call: Call, value: Value) -> Value:
     """A part of a complex number comes from where the number came from."""
-    if value.dtype.is_complex or value.high is None and not value.any_known:
+    if value.dtype.is_complex or (value.high is None and not value.any_known):
         return Value(value.codes, None if value.low is None else call.op(value.low), call.dtype)
     if call.op.overloadpacket in (torch.ops.aten._neg_view, torch.ops.aten.resolve_neg):
         return Value(forget(value.codes), None, call.dtype)
@@ -208,8 +224,12 @@ def recast_ends(value: Value, dtype: torch.dtype) -> Value:
     if value.dtype.is_floating_point:
         # An ordinary number that is cut to an integer may stand for any: it has been scaled to count something.
         beyond = beyond | ((low.double() <= usual(value.dtype)[0]) & (high.double() >= usual(value.dtype)[1]))
-    low, high = (torch.where(beyond, 0, end.nan_to_num(0, 0, 0) if end.is_floating_point() else end) for end in (low, high))
-    return bounded(value.codes, torch.where(beyond, least, low.to(dtype)), torch.where(beyond, most, high.to(dtype)), dtype)
+    low, high = (
+        torch.where(beyond, 0, end.nan_to_num(0, 0, 0) if end.is_floating_point() else end) for end in (low, high)
+    )
+    return bounded(
+        value.codes, torch.where(beyond, least, low.to(dtype)), torch.where(beyond, most, high.to(dtype)), dtype
+    )
 
 
 @rule("constant_pad_nd")

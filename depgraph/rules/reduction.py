@@ -10,7 +10,6 @@ A known element may settle the result whatever the others are: a product with a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -102,7 +101,7 @@ def reduction(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     if name in PICKS and single(value, axes):
         return call.result(uniform(KNOWN, shape))
     group = gathered(value.codes, axes, keep)
-    if value.plain and name not in CLOSED or not value.codes.numel() or not shape.numel():
+    if (value.plain and name not in CLOSED) or not value.codes.numel() or not shape.numel():
         return outputs(call, call.nodes(shape, Read(group, len(axes))), picked(call, single(value, axes)))
     dead = out_of_reach(name, value, axes)
     dead = None if dead is None else gathered(dead.expand(value.shape), axes, keep)
@@ -170,7 +169,9 @@ def reduced(
         assert exact is not None
         sure = ~along((~known).expand(value.shape), axes, keep) | (zero & finite)
         if call.dtype.is_floating_point:
-            factors = torch.where(core(value.codes) == KNOWN, core(value.values()).abs().double().clamp(min=1), stretch(value))
+            factors = torch.where(
+                core(value.codes) == KNOWN, core(value.values()).abs().double().clamp(min=1), stretch(value)
+            )
             most = ORDINARY * factors.expand(value.shape)
             for axis in sorted(axes, reverse=True):
                 most = most.prod(axis, keepdim=keep) / ORDINARY ** (value.shape[axis] - 1)
@@ -247,9 +248,10 @@ def truths(value: Value) -> tuple[Tensor, Tensor]:
 
 def rounded(value: Value, of: Any, some: Any, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """Widen sums by what rounding in another order may make of them, and hold sums of ordinary numbers for ordinary."""
-    codes, (least, most) = core(value.codes), (core(end) for end in value.bounds)
+    codes, least, most = core(value.codes), core(value.bounds[0]), core(value.bounds[1])
     unknown = some((codes != KNOWN).expand(value.shape))
-    known = torch.where(*together(codes == KNOWN, least, torch.zeros((), dtype=value.dtype)))
+    sure, least, most = together(codes == KNOWN, least, most)
+    known = torch.where(sure, least, torch.zeros((), dtype=value.dtype))
     sizes = torch.maximum(least.double().abs(), most.double().abs()).expand(value.shape)
     slack = of(sizes).double() * torch.finfo(low.dtype).eps * 4 * sizes.numel() ** 0.5
     slack = torch.where(unknown, slack.nan_to_num(0.0, 1e307), 0.0)
@@ -294,7 +296,10 @@ def cumulative(call: Call, value: Value, dim: int, **kwargs: Any) -> Any:
         settled = (known.long().cumsum(axis) > 0) & (wild(value) is None)
         made = call.nodes(value.shape, Read(codes, 1, later | settled.unsqueeze(-1)))
         result = call.result(made)
-        ends = [torch.where(settled | (result.codes == KNOWN), torch.where(settled, 0, result.values()), end) for end in beyond(value, call)]
+        ends = [
+            torch.where(settled | (result.codes == KNOWN), torch.where(settled, 0, result.values()), end)
+            for end in beyond(value, call)
+        ]
         return bounded(made, ends[0], ends[1], call.dtype, nan & ~settled)
     low, high, nan = risen(call, name, value, (dim,), kwargs, nan, lambda t: t.long().cumsum(axis) > 0)
     settled = same(low, high) & ~nan
@@ -327,7 +332,9 @@ def sorting(call: Call, value: Value, *args: Any, **kwargs: Any) -> Any:
     if value.plain or value.dtype not in RANGED or name_of(call.op) in PICKS:
         return result
     nan = value.doubtful.expand(value.shape).any(axes, keepdim=True) if axes else value.doubtful
-    low, high, nan = risen(call, name_of(call.op), value, args, kwargs, nan, lambda t: t.any(axes, keepdim=True) if axes else t)
+    low, high, nan = risen(
+        call, name_of(call.op), value, args, kwargs, nan, lambda t: t.any(axes, keepdim=True) if axes else t
+    )
     first = bounded(codes, low, high, parts[0].dtype, nan)
     return (first, *parts[1:]) if isinstance(result, tuple) else first
 

@@ -208,7 +208,11 @@ def scaled(value: Value, factor: Any) -> Value:
     if factor == 1 or value.dtype not in RANGED:
         return value
     if not value.dtype.is_floating_point:
-        return value.over(value.codes, value.values() * factor) if value.is_known else Value(forget(value.codes), None, value.dtype)
+        return (
+            value.over(value.codes, value.values() * factor)
+            if value.is_known
+            else Value(forget(value.codes), None, value.dtype)
+        )
     low, high = (end.double() * factor for end in (value.bounds if factor >= 0 else value.bounds[::-1]))
     return bounded(value.codes, low, high, value.dtype, value.nan)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,8 +59,11 @@ class Outcome:
 
     def spread(self, places: Tensor) -> Outcome:
         """Return it for places of which each is given as the number of one of its own."""
-        low, high, nan, *dead = (t.reshape(()) if t.numel() == 1 else t[places] for t in (low, high, nan, *dead))
-        return Outcome(low, high, nan, dead)
+
+        def at(tensor: Tensor) -> Tensor:
+            return tensor.reshape(()) if tensor.numel() == 1 else tensor[places]
+
+        return Outcome(at(self.low), at(self.high), at(self.nan), [at(d) for d in self.dead])
 
 
 def judge(op: Any, args: Any, kwargs: Any, tensors: list[Value], shape: torch.Size, dtype: torch.dtype) -> Outcome:
@@ -167,16 +171,11 @@ def _tried(case: Case, lists: list[list[Tensor]]) -> Outcome:
     """Run the operator on all combinations of samples."""
     single, spans = case.single, case.spans
     ends = Ends()
+    lines: list[defaultdict[tuple[int, ...], Agreement]] = [defaultdict(Agreement) for _ in spans]
     nan = over = NOWHERE
-    dead, lines = [~NOWHERE for _ in spans], {}
     for where in itertools.product(*(range(len(samples)) for samples in lists)):
         given = [samples[i] for samples, i in zip(lists, where, strict=True)]
         result = case.run(given)
-        for k, place in enumerate(where):
-            if place:
-                dead[k] = dead[k] & same(lines[(*where[:k], 0, *where[k + 1 :])], result)
-        if 0 in where:
-            lines[where] = result
         no = NOWHERE
         if result.is_floating_point():
             # NaN of finite numbers is nothing that a model computes: it takes logarithms of what is not negative.
@@ -185,6 +184,9 @@ def _tried(case: Case, lists: list[list[Tensor]]) -> Outcome:
         elif result.dtype != torch.bool:
             over = over | _runs_over(case, given, result)
         ends.add(result, no)
+        if len(spans) > 1:
+            for k, line in enumerate(lines):  # along which only that argument changes
+                line[where[:k] + where[k + 1 :]].add(result, no)
     low, high = ends.low, ends.high
     settled = ends.settled & (~over | single)
     if low.is_floating_point():
@@ -193,32 +195,45 @@ def _tried(case: Case, lists: list[list[Tensor]]) -> Outcome:
         least, most = widest(low.dtype)
         low, high = torch.where(over & ~single, least, low), torch.where(over & ~single, most, high)
     several = sum((~s.single).int() for s in spans) > 1
-    dead = [settled | (d & several) for d in dead]
+    dead = [settled | (_all([part.settled for part in line.values()]) & several) for line in lines]
     return Outcome(fitted(low, case.dtype), fitted(high, case.dtype), nan & ~settled, dead)
 
 
-class Ends:
-    """The least and the largest of some results, and whether they are all the same."""
+class Agreement:
+    """Whether some results are all the same."""
 
     def __init__(self) -> None:
         self.settled = ~NOWHERE
-        self.none = NOWHERE
         self.first: Tensor | None = None
+        self.none = NOWHERE
 
     def add(self, result: Tensor, no: Tensor) -> None:
         """Count a result in, but for where it does not count."""
         if self.first is None:
-            self.first = self.low = self.high = result
-            self.none = no
+            self.first, self.none = result, no
             return
         self.settled = self.settled & (same(self.first, result) | no | self.none)
-        self.first, self.none = torch.where(self.none & ~no, result, self.first), self.none & no
-        if result.is_floating_point():
+        if bool(self.none.any()):
+            self.first, self.none = torch.where(self.none & ~no, result, self.first), self.none & no
+
+
+class Ends(Agreement):
+    """The least and the largest of some results, besides."""
+
+    low: Tensor
+    high: Tensor
+
+    def add(self, result: Tensor, no: Tensor) -> None:
+        """Count a result in."""
+        if self.first is None:
+            self.low = self.high = result
+        elif result.is_floating_point():
             self.low, self.high = torch.fmin(self.low, result), torch.fmax(self.high, result)
         elif result.dtype == torch.bool:
             self.low, self.high = self.low & result, self.high | result
         else:
             self.low, self.high = torch.minimum(self.low, result), torch.maximum(self.high, result)
+        super().add(result, no)
 
 
 def _all(masks: Sequence[Tensor]) -> Tensor:

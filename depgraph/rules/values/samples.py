@@ -61,15 +61,22 @@ def spans_of(tensors: list[Value], shape: torch.Size, ranged: bool) -> tuple[lis
 
 def _distinct_places(parts: list[Tensor]) -> tuple[list[Tensor], Tensor | None]:
     """Return what differs, one after the other, and the number of each place's; as they were, where most differ."""
-    key = torch.zeros(parts[0].shape, dtype=torch.int64)
-    for part in parts:
-        bits = part.double().view(torch.int64) if part.is_floating_point() else part.long()
-        key = (key ^ bits) * 0x9E3779B97F4A7C1 + (bits >> 29)
-    found, places = torch.unique(key, return_inverse=True)
+    key = torch.zeros((1,) * parts[0].ndim, dtype=torch.int64)
+    for part in map(core, parts):
+        if part.numel() > 1:
+            bits = part.double().view(torch.int64) if part.is_floating_point() else part.long()
+            key = (key ^ bits) * 0x9E3779B97F4A7C1 + (bits >> 29)
+    key = key.expand(parts[0].shape)
+    # Mostly there are but a few, of which a look at some places shows all.
+    found = torch.unique(key.flatten()[:: key.numel() // MANY | 1])
+    places = torch.searchsorted(found, key).clamp(max=len(found) - 1)
+    if not torch.equal(found[places], key):
+        found, places = torch.unique(key, return_inverse=True)
     if len(found) * 4 > key.numel():
         return parts, None
     one = torch.empty(len(found), dtype=torch.int64).scatter_(0, places.flatten(), torch.arange(key.numel()))
-    return [part.flatten()[one] if part.is_contiguous() else part.reshape(-1)[one] for part in parts], places
+    at = torch.unravel_index(one, key.shape)
+    return [part[at] for part in parts], places
 
 
 def numbers_in(tree: Any) -> Iterator[float]:
@@ -101,7 +108,10 @@ def samples_of(span: Span, turns: list[float], numbers: list[float]) -> list[Ten
         beside = [p for n in numbers for k in (n, -n) for p in neighbours(k, dtype)]
         found += [p.clamp(low, high) for p in (*number(turns, dtype), *beside)]
     if dtype.is_floating_point:
-        found.append(torch.where((low < 0) & (high >= 0), torch.tensor(-0.0, dtype=dtype), low))
+        # Where all others are special, one that is not shows that another argument counts: 0 and 1 to any power.
+        found.append((0.63 * low + 0.37 * high).nan_to_num(0.0).clamp(low, high))
+        zero = torch.zeros((), dtype=dtype)
+        found += [torch.where((low < 0) & (high >= 0), -zero, low), torch.where((low <= 0) & (high > 0), zero, low)]
         if bool((span.nan & ~span.single).any()):
             found.append(torch.where(span.nan, math.nan, low))
     if any(s.numel() != 1 for s in found):

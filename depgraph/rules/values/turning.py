@@ -48,7 +48,7 @@ TURNS: dict[Any, tuple[float, ...]] = dict.fromkeys(
 TURNS |= {
     aten.silu: (-1.2784645427610738,),
     aten.gelu: (-0.7517915246935645, -0.75246142207098),
-    aten.mish: (-1.1924,),
+    aten.mish: (-1.1924312145154952,),
     aten.hardsigmoid: (-3.0, 3.0),
 }
 
@@ -86,15 +86,21 @@ def _zero(values: torch.Tensor) -> torch.Tensor:
 
 
 def _ones(values: torch.Tensor) -> torch.Tensor:
-    return values == (1 if values.dtype == torch.bool else -1 if values.dtype.is_signed else torch.iinfo(values.dtype).max)
+    return values == (
+        1 if values.dtype == torch.bool else -1 if values.dtype.is_signed else torch.iinfo(values.dtype).max
+    )
 
 
-# Operators on integers, and products of complex numbers, that are not tried either: where their first or second argument
-# settles the result, to what it is beside a 1.
+def _unit(values: torch.Tensor) -> torch.Tensor:
+    return (values == 1) | ((values == -1) if values.dtype.is_signed else (values != values))
+
+
+# Operators on integers, and products of complex numbers, that are not tried either: where their first or second
+# argument settles the result, to what it is beside a 1.
 SETTLED_BY: dict[Any, tuple[Test | None, Test | None]] = {
     **dict.fromkeys(packets("bitwise_and", "mul"), (_zero, _zero)),
     **dict.fromkeys(packets("bitwise_or"), (_ones, _ones)),
     **dict.fromkeys(packets("bitwise_left_shift", "__lshift__", "bitwise_right_shift", "__rshift__"), (_zero, None)),
     **dict.fromkeys(packets("div", "true_divide"), (_zero, None)),
-    **dict.fromkeys(packets("remainder", "fmod"), (_zero, lambda v: (v == 1) | (v == -1))),
+    **dict.fromkeys(packets("remainder", "fmod"), (_zero, _unit)),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -135,7 +135,7 @@ class Value:
         return Value(codes, values, self.dtype)
 
 
-@lru_cache(maxsize=None)
+@cache
 def usual(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Return the range of an unknown number: ordinary where it is floating-point, else all that its dtype holds."""
     if dtype == torch.bool:
@@ -146,7 +146,7 @@ def usual(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return widest(dtype)
 
 
-@lru_cache(maxsize=None)
+@cache
 def widest(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Return the least and the largest finite number of a real dtype."""
     if dtype == torch.bool:
