@@ -256,7 +256,10 @@ def rounded(value: Value, of: Any, some: Any, low: Tensor, high: Tensor) -> tupl
     slack = of(sizes).double() * torch.finfo(low.dtype).eps * 4 * sizes.numel() ** 0.5
     slack = torch.where(unknown, slack.nan_to_num(0.0, 1e307), 0.0)
     ends = low.double() - slack, high.double() + slack
-    ends = torch.where(low >= 0, ends[0].clamp(min=0), ends[0]), torch.where(high <= 0, ends[1].clamp(max=0), ends[1])
+    # Of numbers of one sign, what is lost is a part of the sum; what is made of them has that sign.
+    share = max(0.5, 1 - sizes.numel() * torch.finfo(low.dtype).eps)
+    one_sign = ~some((least < 0).expand(value.shape)), ~some((most > 0).expand(value.shape))
+    ends = torch.where(one_sign[0], low.double() * share, ends[0]), torch.where(one_sign[1], high * share, ends[1])
     middle = of(known.expand(value.shape).double())
     ordinary = unknown & middle.isfinite() & ~some((sizes > NEARLY) & (codes != KNOWN))
     return (

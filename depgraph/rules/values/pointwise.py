@@ -35,6 +35,9 @@ from depgraph.rules.values.value import ORDINARY, RANGED, Value, swap, usual, wi
 
 # What scores are like: what comes of numbers no larger than this has the sign that it shows.
 SCORE = 64.0
+# Numbers at which operators turn or are degenerate, and two at which none is: 0 and 1 stay the same to any power, and a
+# logarithm is 0 of 1.
+SPECIAL, GENERIC_ONES = (-1.0, 0.0, 1.0), (-0.61, 0.37)
 NOWHERE = torch.zeros((), dtype=torch.bool)
 
 
@@ -110,7 +113,7 @@ def _judge(op: Any, args: Any, kwargs: Any, tensors: list[Value], shape: torch.S
     if turns is None or not ranged or len(tensors) > 3 or (packet in POWERS and not _real_power(args, spans)):
         found = _untried(case)
     else:
-        found = _tried(case, _lists(case, [-1.0, 0.0, 1.0, *turns]))
+        found = _tried(case, _lists(case, [*SPECIAL, *GENERIC_ONES, *turns]))
     return found if places is None else found.spread(places)
 
 
