@@ -54,7 +54,7 @@ def ids(packets):
 
 
 @pytest.mark.parametrize("packet", TURNS, ids=ids(TURNS))
-@pytest.mark.parametrize("scale", [1.0, 3.0, 50.0, 2e4])
+@pytest.mark.parametrize("scale", [1.0, 3.0, 2e4])
 def test_what_comes_of_intervals_lies_in_the_interval_that_is_found(packet, scale):
     op, kinds = overload(packet)
     count = kinds.count("Tensor")
@@ -72,7 +72,7 @@ def test_what_comes_of_intervals_lies_in_the_interval_that_is_found(packet, scal
         sample = op(*arguments(op, kinds, [v.low if v.low is not None else v.bounds[0] for v in values]))
         found = judge(op, args, {}, values, torch.Size((40,)), sample.dtype)
         least, most = found.low.expand(40), found.high.expand(40)
-        for _ in range(60):
+        for _ in range(25):
             share = torch.rand(count, 40, dtype=torch.float64, generator=generator)
             drawn = [low[k] + (tops[k] - low[k]) * share[k] for k in range(count)]
             result = op(*arguments(op, kinds, drawn))
@@ -136,13 +136,15 @@ def test_images_hold_all_results_and_are_reached(packet):
     assert float(result.min()) < low + 1e-2
 
 
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("packet", SETTLED_BY, ids=ids(SETTLED_BY))
+@pytest.mark.parametrize(
+    ("packet", "place"),
+    [(packet, place) for packet, tests in SETTLED_BY.items() for place, test in enumerate(tests) if test is not None],
+    ids=str,
+)
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.uint8, torch.bool, torch.complex128])
 def test_what_settles_a_result_does_so_whatever_the_other_argument_is(packet, place, dtype):
     test = SETTLED_BY[packet][place]
-    if test is None:
-        pytest.skip("that argument settles nothing")
+    assert test is not None
     candidates = torch.tensor([0, 1, -1, 2, 7, 100, 127]).to(dtype)
     others = torch.arange(1, 120) if dtype != torch.bool else torch.tensor([0, 1])
     others = others.to(dtype)
