@@ -27,6 +27,7 @@ from depgraph.tracing.recorder.geometry import memory_of
 from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.record import Recording, record
 from depgraph.tracing.restoring import Kept, kept
+from depgraph.tracing.rows.leaks import told
 from depgraph.tracing.settings import SEED, as_if_compiled, quiet, start_random, tracing_settings
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, held_by
@@ -112,6 +113,7 @@ class _Subject:
         found = self.call.found
         sources = self._sources(recording, known)
         results, updates, reads = recording.held()
+        sizes = told(recording.graph, recording.asked())
         more = [text for text, so in ((DREW, self.call.drew), (THREADS, recording.threads)) if so]
         findings = Findings.of(recording.escapes, reads, sources, more)
         recording.graph.output_node().args = ((*results, *updates.values()),)
@@ -127,6 +129,7 @@ class _Subject:
             parameters=self.state.parameters,
             tied=self.state.tied,
             findings=findings,
+            told=sizes,
             mode=mode,
         )
 

@@ -86,7 +86,7 @@ def trace(
 def unroll(program: Program, choice: Plan) -> DependencyGraph:
     """Return the dependency graph of a traced model."""
     held: dict[str, str] = {}
-    followed = widened(program.graph, program.results)
+    followed = widened(program.graph, program.results, program.told)
     # Codes and known values live on the CPU, wherever the caller makes new tensors.
     elsewhere = torch.get_default_device().type != "cpu"
     while True:

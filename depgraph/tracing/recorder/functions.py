@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from depgraph.tracing.origin import asked_by_a_call, called_by_others
+from depgraph.tracing.origin import asked_by_a_call, called_by_others, called_by_us
 from depgraph.tracing.private import in_transform, is_wrapped, unwrapped, without_upper
 from depgraph.tracing.python.built import BUILDERS, built, written_data
 from depgraph.tracing.python.indexing import getitem, has_place
 from depgraph.tracing.python.numbers import plain
-from depgraph.tracing.python.ways_out import MEMORY, SHOWN, WAYS_OUT
+from depgraph.tracing.python.ways_out import MEMORY, SHOWN, TELLING, WALKS, WAYS_OUT
 from depgraph.tracing.recorder.exits import Exits
 from depgraph.tracing.recorder.higher_order import recorded
 
@@ -38,6 +38,8 @@ class Functions(TorchFunctionMode):
 
     def _see(self, func: Any, args: Any, kwargs: Any) -> Any:
         modes = self.modes
+        if modes.recorder.root.sized and _hashable(func) and func in TELLING and not called_by_us(func):
+            _tell(modes, func, args, kwargs)
         if func is Tensor.__deepcopy__:  # copies memory behind the back of operators
             return modes.copied(func, *args)
         if func in _MOVES:  # memory, and what is in it stays the same
@@ -87,6 +89,17 @@ class Functions(TorchFunctionMode):
             modes.lend(args[0])
         return given
 
+
+def _tell(modes: Exits, func: Any, args: Any, kwargs: Any) -> None:
+    """Note whose size a function tells Python, and that of which axis."""
+    place = TELLING[func]
+    axis = kwargs.get("dim", args[place] if place is not None and len(args) > place else _FIRST.get(func))
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    modes.recorder.ask(tensors, axis if isinstance(axis, int) else None, walk=func in WALKS and axis == 0)
+
+
+#: The axis that functions tell the size of where none is named.
+_FIRST: dict[Any, int] = {func: 0 for func, place in TELLING.items() if place is not None and func is not Tensor.size}
 
 #: They move memory elsewhere.
 _MOVES: set[Any] = {Tensor.share_memory_}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, fx
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import current_line
+from depgraph.tracing.private import is_wrapped
 from depgraph.tracing.python.checks import is_literal
 from depgraph.tracing.python.numbers import is_symbolic, plain, settled
 from depgraph.tracing.python.ways_out import has_sizes_from_values
@@ -57,6 +59,10 @@ class Recorder(Writing):
         The names of constants that are made of Python's numbers, as in ``torch.tensor([1, 2])``.
     computed : set of str
         Those of them that may be made of numbers that left the graph before.
+    sized : bool
+        Whether values have decided how large something is.
+    asks : list of Ask
+        The tensors whose sizes Python was told since.
     """
 
     def __init__(
@@ -65,6 +71,32 @@ class Recorder(Writing):
         super().__init__(before_write, parent, shift)
         self.literals: set[str] = set()
         self.computed: set[str] = set()
+        self.sized = False
+        self.asks: list[Ask] = []
+
+    @property
+    def root(self) -> Recorder:
+        """The recorder of the model's own graph."""
+        root: Nodes = self
+        while root.parent is not None:
+            root = root.parent
+        assert isinstance(root, Recorder)
+        return root
+
+    def ask(self, tensors: Sequence[Tensor], axis: int | None = None, *, walk: bool = False) -> None:
+        """Note that Python was told how large tensors are, where values may have decided that.
+
+        Parameters
+        ----------
+        tensors : sequence of Tensor
+        axis : int, optional
+            Of which axis it was told; of all without it.
+        walk : bool
+            Whether it goes through the indices of the first axis.
+        """
+        for tensor in tensors:
+            node = self.seen(tensor) if self.parent is None and not is_wrapped(tensor) else None
+            self.root.asks.append(Ask(node, axis, walk))
 
     def run(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], perform: Callable[..., Any]) -> Any:
         """Perform an operation and write it down.
@@ -233,10 +265,30 @@ class Recorder(Writing):
         shapes = [tuple(output.shape) for output in outputs if isinstance(output, Tensor)]
         if op is aten.one_hot.default and len(args) > 1 and args[1] >= 0:
             return  # the number of classes is given
+        self.root.sized = True
         deciding = args[_DECIDING[op]] if op in _DECIDING else args
         reads: list[Tensor] = []
         self._nodes(deciding, reads)
         self.left("size", op._opname, shapes[0] if len(shapes) == 1 else shapes, [self.read(t) for t in reads])
+
+
+@dataclass(eq=False)
+class Ask:
+    """A tensor whose size Python was told.
+
+    Attributes
+    ----------
+    node : torch.fx.Node or None
+        None for one that is not in the model's own graph.
+    axis : int or None
+        Of which axis it was told, None for all.
+    walk : bool
+        Whether it went through the indices of the first axis.
+    """
+
+    node: fx.Node | None
+    axis: int | None
+    walk: bool
 
 
 #: Types of arguments that are any number.

@@ -52,7 +52,7 @@ class Following:
 
     def truth(self, mask: fx.Node) -> fx.Node:
         """Write a mask as truth values."""
-        return mask if value(mask).dtype == torch.bool else self.copy.add(aten.ne.Scalar, mask, 0)
+        return mask if value(mask).dtype == torch.bool else self.copy.add(aten._to_copy.default, mask, dtype=torch.bool)
 
     def masked(self, rows: Wide) -> fx.Node:
         """Write rows at every place, zeros where none is picked."""

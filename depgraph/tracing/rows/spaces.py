@@ -63,6 +63,26 @@ class Wide:
     coordinate: int = -1
 
 
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What Python was told of sizes that values decide.
+
+    Attributes
+    ----------
+    sizes : bool
+        Whether it was told one.
+    walked : tuple of torch.fx.Node
+        What it went through index by index.
+    """
+
+    sizes: bool = False
+    walked: tuple[fx.Node, ...] = ()
+
+
+#: Python was told of none.
+NOTHING = Told()
+
+
 def value(node: fx.Node) -> Tensor:
     """Return the tensor without data that a node gives.
 

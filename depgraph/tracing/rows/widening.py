@@ -16,10 +16,11 @@ from torch import fx
 
 from depgraph.tracing.rows.arguments import RowCall
 from depgraph.tracing.rows.following import Following
+from depgraph.tracing.rows.loops import every_place
 from depgraph.tracing.rows.rowwise import row_by_row
 from depgraph.tracing.rows.sinks import sink
 from depgraph.tracing.rows.sources import begins, fills, source
-from depgraph.tracing.rows.spaces import NotRowsError, Wide
+from depgraph.tracing.rows.spaces import NOTHING, NotRowsError, Told, Wide
 from depgraph.tracing.rows.writing import STANDS_FOR, Copy
 
 
@@ -42,7 +43,7 @@ class Widened:
     sinks: int
 
 
-def widened(graph: fx.Graph, results: Sequence[fx.Node]) -> Widened:
+def widened(graph: fx.Graph, results: Sequence[fx.Node], told: Told = NOTHING) -> Widened:
     """Return what a recorded graph is with rows followed at every place.
 
     Parameters
@@ -51,15 +52,23 @@ def widened(graph: fx.Graph, results: Sequence[fx.Node]) -> Widened:
         Stays as it is.
     results : sequence of torch.fx.Node
         The first nodes that it returns.
+    told : Told
+        What Python was told of sizes that values decide. If it was told any, it may have put it anywhere.
     """
     nothing = Widened(graph, list(results), 0)
-    if not begins(graph):
+    if told.sizes or not begins(graph):
         return nothing
     copy = Copy(graph)
+    try:
+        bodies = [pick for walked in told.walked for pick in every_place(copy, copy.copied[walked])]
+    except NotRowsError:
+        return nothing
     sinks = follow(Following(copy))
     if not sinks:
         return nothing
     settle(copy.graph)
+    if not set(bodies).isdisjoint(copy.graph.nodes):  # what a loop does where its mask is false is not nothing
+        return nothing
     held = copy.graph.output_node().args[0]
     assert isinstance(held, (list, tuple))
     return Widened(copy.graph, list(held[: len(results)]), sinks)  # type: ignore[arg-type]

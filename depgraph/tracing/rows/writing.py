@@ -29,14 +29,16 @@ class Copy:
     graph : torch.fx.Graph
     at : torch.fx.Node
         Of the copy: what is written goes before it, and is said to be in its module and on its line.
+    copied : dict
+        Node of the graph to its copy.
     """
 
     def __init__(self, recorded: fx.Graph) -> None:
         self.graph = fx.Graph(recorded.owning_module)
-        copied: dict[fx.Node, fx.Node] = {}
+        self.copied: dict[fx.Node, fx.Node] = {}
         for node in recorded.nodes:
-            copied[node] = self.graph.node_copy(node, lambda n: copied[n])
-            copied[node].meta = {**node.meta, STANDS_FOR: node}
+            self.copied[node] = self.graph.node_copy(node, lambda n: self.copied[n])
+            self.copied[node].meta = {**node.meta, STANDS_FOR: node}
         self.at = next(iter(self.graph.nodes))
 
     def add(self, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
@@ -87,3 +89,20 @@ def run_without_data(target: Any, args: Any, kwargs: Any) -> Any:
             return target(*args, **kwargs)
     except Exception as error:
         raise NotRowsError(str(error)) from error
+
+
+def called(node: fx.Node) -> Any:
+    """Return the operator by which a node goes: the recorded one for whose sake it is there."""
+    meant = node.meta.get(CALLED)
+    return meant if isinstance(meant, torch._ops.OpOverload) else node.target
+
+
+def rewritten(node: fx.Node) -> bool:
+    """Tell whether a node is no copy of a recorded one."""
+    return CALLED in node.meta
+
+
+def stands_for(node: fx.Node) -> fx.Node | None:
+    """Return the recorded node whose cost is that of a node, None for one that the model does not have."""
+    meant = node.meta.get(STANDS_FOR, node)
+    return meant if isinstance(meant, fx.Node) else None
