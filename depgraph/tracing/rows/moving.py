@@ -101,6 +101,15 @@ def expand(call: RowCall) -> Made:
     return call.following.copy.again(aten.expand.default, rows.node, sizes), at
 
 
+def repeat(call: RowCall) -> Made:
+    """Repeat other axes one after the other."""
+    rows, repeats = call.first, list(call.argument("repeats"))
+    at = rows.axis + len(repeats) - len(first_shape(call))
+    if repeats[at] != 1:
+        raise NotRowsError
+    return call.same(), at
+
+
 def reshape(call: RowCall) -> Made:
     """Part or join other axes: the same elements are before the axis of rows, and behind it.
 
@@ -136,6 +145,7 @@ def joined(call: RowCall) -> Made:
 MOVING: dict[str, Callable[[RowCall], Made]] = {
     "unsqueeze": unsqueeze, "squeeze": squeeze, "select": select, "slice": part, "narrow": part, "split": part,
     "chunk": part, "split_with_sizes": part, "unbind": unbind, "transpose": transpose, "t": transpose,
-    "permute": permute, "flip": flip, "constant_pad_nd": pad, "expand": expand, "view": reshape, "reshape": reshape,
+    "permute": permute, "flip": flip, "constant_pad_nd": pad, "expand": expand, "repeat": repeat,
+    "view": reshape, "reshape": reshape,
     "_unsafe_view": reshape, "unflatten": reshape, "flatten": reshape, "cat": joined, "stack": joined,
 }  # fmt: skip
