@@ -110,6 +110,8 @@ class Recorder(Writing):
         """
         if op is _LITERAL and self.memories.find(args[0]) is None:
             self._literal(str(self.read(args[0]).target))
+        if op is aten.slice.Tensor and self.root.sized:  # of the first ten of three rows nothing would be seen
+            self.ask(args[:1], plain(args[1]) if len(args) > 1 else 0)
         tensors: list[Tensor] = []
         if any(map(is_symbolic, (*args, *kwargs.values()))) or _has_symbolic_sizes(args):
             args, kwargs = self._settled(op, args, kwargs)

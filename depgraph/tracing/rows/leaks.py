@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-import torch
 from torch import fx
 
-from depgraph.tracing.python.ways_out import has_sizes_from_values
 from depgraph.tracing.rows.following import Following
-from depgraph.tracing.rows.spaces import Told, name_of
+from depgraph.tracing.rows.sizes import sized
+from depgraph.tracing.rows.spaces import Told
 from depgraph.tracing.rows.widening import follow
 from depgraph.tracing.rows.writing import Copy
 
@@ -25,13 +24,6 @@ class Ask(Protocol):
     node: fx.Node | None
     axis: int | None
     walk: bool
-
-
-#: What writes to a part of the first argument, and is as large.
-_AS_LARGE = frozenset(
-    ("index_add", "index_put", "index_copy", "index_fill", "index_reduce", "scatter", "scatter_add", "scatter_reduce",
-     "masked_scatter", "masked_fill", "slice_scatter", "select_scatter")
-)  # fmt: skip
 
 
 def told(graph: fx.Graph, asks: Iterable[Ask]) -> Told:
@@ -46,7 +38,7 @@ def told(graph: fx.Graph, asks: Iterable[Ask]) -> Told:
     asks = list(asks)
     if not asks:
         return Told()
-    depends = _depending(graph)
+    depends = sized(graph)
     copy = Copy(graph)
     following = Following(copy)
     follow(following)
@@ -64,25 +56,3 @@ def told(graph: fx.Graph, asks: Iterable[Ask]) -> Told:
             return Told(True)
         walked[ask.node] = None
     return Told(False, tuple(walked))
-
-
-def _depending(graph: fx.Graph) -> set[fx.Node]:
-    """Return the tensors whose sizes may depend on values."""
-    found: set[fx.Node] = set()
-    for node in graph.nodes:
-        if node.op != "call_function":
-            continue
-        read = [node.args[0]] if name_of(node) in _AS_LARGE else node.all_input_nodes
-        form = node.meta.get("val")
-        single = isinstance(form, torch.Tensor) and not form.ndim
-        if name_of(node) == "one_hot" and len(node.args) > 1 and node.args[1] != -1:  # the number of classes is given
-            if any(n in found for n in read):
-                found.add(node)
-        elif not single and (has_sizes_from_values(node.target, node.args, _dtype) or any(n in found for n in read)):
-            found.add(node)
-    return found
-
-
-def _dtype(argument: object) -> torch.dtype | None:
-    form = argument.meta.get("val") if isinstance(argument, fx.Node) else None
-    return form.dtype if isinstance(form, torch.Tensor) else None

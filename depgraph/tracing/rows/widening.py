@@ -19,6 +19,7 @@ from depgraph.tracing.rows.following import Following
 from depgraph.tracing.rows.loops import every_place
 from depgraph.tracing.rows.rowwise import row_by_row
 from depgraph.tracing.rows.sinks import sink
+from depgraph.tracing.rows.sizes import sized
 from depgraph.tracing.rows.sources import begins, fills, source
 from depgraph.tracing.rows.spaces import NOTHING, NotRowsError, Told, Wide
 from depgraph.tracing.rows.writing import STANDS_FOR, Copy
@@ -68,6 +69,8 @@ def widened(graph: fx.Graph, results: Sequence[fx.Node], told: Told = NOTHING) -
         return nothing
     settle(copy.graph)
     if not set(bodies).isdisjoint(copy.graph.nodes):  # what a loop does where its mask is false is not nothing
+        return nothing
+    if sized(copy.graph):  # as many rows as in the example are left somewhere, and how many they are can be computed
         return nothing
     held = copy.graph.output_node().args[0]
     assert isinstance(held, (list, tuple))
