@@ -116,9 +116,7 @@ class Costs:
                 shares = calls[0].shares if found is None else [chain.flops for chain in found]
             yield numbers, [seconds[site] * part / sum(shares) for part in shares]
 
-    def _shared(
-        self, name: str, function: Callable[[fx.Node], int], call: Made
-    ) -> tuple[list[int], list[Number]]:
+    def _shared(self, name: str, function: Callable[[fx.Node], int], call: Made) -> tuple[list[int], list[Number]]:
         """Share out what a call costs: of a rewritten graph, what the recorded call costs that it stands for."""
         node = stands_for(call.node) if stands_for(call.site) is not None else None
         if node is None:

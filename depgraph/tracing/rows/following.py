@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from depgraph.tracing.rows.sizes import sized
 from depgraph.tracing.rows.spaces import Space, Wide, value
 from depgraph.tracing.rows.writing import Copy
 
@@ -23,12 +24,15 @@ class Following:
         Node to what it is at every place.
     inverse : dict
         Node that holds, for each place of a key, its rank, to the key's space.
+    sized : set
+        Nodes that give tensors whose sizes values may decide: nothing is picked by such.
     """
 
     def __init__(self, copy: Copy) -> None:
         self.copy = copy
         self.wide: dict[fx.Node, Wide] = {}
         self.inverse: dict[fx.Node, Space] = {}
+        self.sized = sized(copy.graph)
         self._masks: dict[fx.Node, Space] = {}
 
     def get(self, argument: Any) -> Wide | None:

@@ -101,7 +101,7 @@ def _ends(call: RowCall, ends: fx.Node, groups: int) -> bool:
     if name_of(counted) == "histc":
         if counted.args[1:] != (groups, 0, groups - 1):
             return False
-    elif name_of(counted) != "bincount" or shape(counted) != (groups,) or len(counted.args[1:2]) and counted.args[1]:
+    elif name_of(counted) != "bincount" or shape(counted) != (groups,) or (len(counted.args[1:2]) and counted.args[1]):
         return False
     of = _uncast(counted.args[0])
     found = call.following.get(of)

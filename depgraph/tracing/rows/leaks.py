@@ -1,7 +1,7 @@
 """Whether the number of rows left the graph: what Python made of it reads the mask, and no operator shows that.
 
-``f(x[i]) / len(i)`` divides by a number. Every tensor whose size depends on values counts, if Python was told that size,
-and wherever the number went: it may have gone anywhere.
+``f(x[i]) / len(i)`` divides by a number. Every tensor whose size depends on values counts, if Python was told that
+size, wherever the number went: it may have gone anywhere.
 """
 
 from __future__ import annotations

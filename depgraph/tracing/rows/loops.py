@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -101,7 +102,7 @@ def every_place(copy: Copy, walked: fx.Node) -> list[fx.Node]:
         raise NotRowsError
     steps = [_Step(rows[k]) for k in range(count)]
     masks, axis = _hit(mask)
-    for before, step in zip(steps, steps[1:], strict=False):
+    for before, step in pairwise(steps):
         if step.base is not before.end or list(before.end.users) != [step.end]:
             raise NotRowsError
     for step in steps:
@@ -192,9 +193,10 @@ def _check_masks(step: _Step, masks: fx.Node, axis: int) -> None:
     for mask in found:
         while name_of(mask) in _RENAMING - {"select"} and isinstance(mask.args[0], fx.Node):
             mask = mask.args[0]
-        if mask.target is not aten.index.Tensor or mask.args[0] is not masks:
+        indices: Any = mask.args[1] if mask.target is aten.index.Tensor and mask.args[0] is masks else ()
+        if not indices:
             raise NotRowsError
-        *before, index = mask.args[1]  # type: ignore[misc]
+        *before, index = indices
         if len(before) != axis or any(i is not None for i in before) or index not in step.indices:
             raise NotRowsError
 
@@ -205,8 +207,8 @@ def _sizes(step: _Step) -> list[int]:
     for node in step.nodes:
         if node.target is aten.index.Tensor:
             picked, indices = node.args
-            assert isinstance(picked, fx.Node) and isinstance(indices, (list, tuple))
-            found += [shape(picked)[axis] for axis, i in enumerate(indices) if i in step.indices]
+            if isinstance(picked, fx.Node) and isinstance(indices, (list, tuple)):
+                found += [shape(picked)[axis] for axis, i in enumerate(indices) if i in step.indices]
         elif name_of(node) == "index_select" and node.args[2] in step.indices:
             found.append(shape(node.args[0])[int(node.args[1])])  # type: ignore[arg-type]
     return found

@@ -15,7 +15,7 @@ from torch import fx
 from depgraph.tracing.rows.arguments import RowCall, dims_of, first_shape
 from depgraph.tracing.rows.gathering import GATHERING
 from depgraph.tracing.rows.moving import MOVING, Made
-from depgraph.tracing.rows.spaces import NotRowsError, Wide, shape, value
+from depgraph.tracing.rows.spaces import NotRowsError, shape, value
 
 _SAME = frozenset(
     ("clone", "contiguous", "detach", "alias", "_to_copy", "to", "lift_fresh_copy", "dropout", "zeros_like",
@@ -148,5 +148,3 @@ _WAYS: dict[str, Callable[[RowCall], Made]] = {
     "linear": _times, "mm": _times, "matmul": _matmul, "addmm": _added_times, "bmm": _batched,
     "layer_norm": _normalised, "rms_norm": _normalised, "group_norm": _group_norm, "one_hot": one_hot,
 }  # fmt: skip
-
-

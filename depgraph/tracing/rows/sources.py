@@ -48,7 +48,7 @@ def source(following: Following, node: fx.Node) -> bool:
     if node.target in _SORTS:
         return _sorted(following, node)
     mask = picks(node)
-    if mask is None or mask in following.wide:
+    if mask is None or mask in following.wide or mask in following.sized:
         return False
     if node.target is aten.index.Tensor:
         return _picked(following, node, mask)
@@ -110,6 +110,8 @@ def _sorted(following: Following, node: fx.Node) -> bool:
     if rows is not None:
         if rows.coordinate == 0 and rows.space.key is not None and not downwards:
             following.inverse.update(dict.fromkeys(orders, rows.space))
+        return True
+    if key in following.sized:
         return True
     count = shape(key)[0]
     space = Space(None, key, (count,), count, not downwards)

@@ -166,8 +166,8 @@ def _grouped(m: Model, x: Tensor, work: Work) -> Tensor:
 FORMS: dict[str, Callable[[Model, Tensor, Work], Tensor]] = {
     name.removeprefix("_"): function
     for name, function in list(globals().items())
-    if name.startswith("_") and getattr(function, "__code__", None) and function.__code__.co_varnames[:3] == ("m", "x", "work")
-}  # fmt: skip
+    if getattr(function, "__annotations__", {}).get("work") == "Work"
+}
 
 
 def model(form: str, work: Sequence[str]) -> Model:
@@ -181,6 +181,14 @@ def model(form: str, work: Sequence[str]) -> Model:
     return Model(lambda m, x: FORMS[form](m, x, all_work)).eval()
 
 
+def example(model: Model) -> Tensor:
+    """Return tokens of which some are picked, and some are not."""
+    with torch.no_grad():
+        while not 1 < (model.score(x := torch.randn(TOKENS, WIDTH)) > 0).sum() < TOKENS:
+            pass
+    return x
+
+
 def rewritten(model: nn.Module, x: Tensor) -> tuple[Program, Widened]:
     """Return a model as it is recorded, and as it is followed."""
     program = capture(model, (x,))
@@ -189,5 +197,7 @@ def rewritten(model: nn.Module, x: Tensor) -> tuple[Program, Widened]:
 
 def compute(program: Program, followed: Widened, x: Tensor) -> Tensor:
     """Return what a rewritten graph computes."""
-    (result,), _ = evaluate(replace(program, graph=followed.graph, results=followed.results), {program.inputs[0].name: x})
+    (result,), _ = evaluate(
+        replace(program, graph=followed.graph, results=followed.results), {program.inputs[0].name: x}
+    )
     return result

@@ -5,13 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tracing.rows.idioms import FORMS, TOKENS, WIDTH, WORK, compute, model, rewritten
+from tests.tracing.rows.idioms import FORMS, TOKENS, WIDTH, WORK, compute, example, model, rewritten
 
 
 def others(seed):
     """Inputs of all kinds: as many rows as tokens, none, and anything in between."""
     torch.manual_seed(seed + 100)
-    for k in range(4):
+    for _ in range(4):
         yield torch.randn(TOKENS, WIDTH)
     yield torch.randn(1, WIDTH).expand(TOKENS, WIDTH).clone()
     yield -torch.randn(1, WIDTH).expand(TOKENS, WIDTH).clone()
@@ -20,8 +20,7 @@ def others(seed):
 def check(form, work, seed):
     torch.manual_seed(seed)
     tested = model(form, work)
-    with torch.no_grad():
-        x = next(x for x in (torch.randn(TOKENS, WIDTH) for _ in range(100)) if 1 < (tested.score(x) > 0).sum() < TOKENS)
+    x = example(tested)
     program, followed = rewritten(tested, x)
     with torch.no_grad():
         for other in (x, *others(seed)):
