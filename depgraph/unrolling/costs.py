@@ -114,6 +114,7 @@ class Costs:
             if len(calls) == 1:
                 found = self._chains(calls[0])
                 shares = calls[0].shares if found is None else [chain.flops for chain in found]
+            shares = shares if any(shares) else [1] * len(shares)
             yield numbers, [seconds[site] * part / sum(shares) for part in shares]
 
     def _shared(self, name: str, function: Callable[[fx.Node], int], call: Made) -> tuple[list[int], list[Number]]:
@@ -160,6 +161,8 @@ def divided(total: int, shares: Sequence[int]) -> list[Number]:
 
 def apportioned(total: int, shares: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return what `divided` does, as an array."""
+    if not shares.any():  # of no elements each has as many
+        shares = np.ones_like(shares)
     whole = int(shares.sum())
     if total * int(shares.max(initial=0)) >= 1 << 62:
         shares = shares.astype(object)

@@ -82,10 +82,12 @@ def _within(following: Following, base: fx.Node, dim: int, picked: Wide) -> None
 
 def _put(following: Following, base: Any, indices: Any, rows: Any, accumulate: Any = False, *_: Any) -> fx.Node | None:
     """What is written to, or added to, at places named by several coordinates, or by the mask itself."""
-    if not isinstance(base, fx.Node) or base in following.wide or not isinstance(indices, (list, tuple)):
-        return None
     written, copy = following.get(rows), following.copy
-    if written is None or written.axis != 0 or any(index is None for index in indices):
+    if not isinstance(base, fx.Node) or not isinstance(indices, (list, tuple)) or written is None:
+        return None
+    if written.axis != 0 or any(index is None for index in indices):
+        return None
+    if base in following.wide and (accumulate or written.space.mask is not None):  # else nothing is left of it
         return None
     space, rest = written.space, shape(base)[len(indices) :]
     if len(indices) == 1 and space.mask is not None and indices[0] is space.mask:

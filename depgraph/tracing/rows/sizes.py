@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import fx
 
@@ -17,19 +19,35 @@ _AS_LARGE = frozenset(
 
 def sized(graph: fx.Graph) -> set[fx.Node]:
     """Return the nodes that give tensors whose sizes values may decide."""
-    found: set[fx.Node] = set()
+    found: dict[fx.Node, frozenset[int] | None] = {}  # along which axes, None where it is not known
     for node in graph.nodes:
         if node.op != "call_function":
             continue
-        read = [node.args[0]] if name_of(node) in _AS_LARGE else node.all_input_nodes
         form = node.meta.get("val")
-        single = isinstance(form, torch.Tensor) and not form.ndim
-        if name_of(node) == "one_hot" and len(node.args) > 1 and node.args[1] != -1:  # the number of classes is given
-            if any(n in found for n in read):
-                found.add(node)
-        elif not single and (has_sizes_from_values(node.target, node.args, _dtype) or any(n in found for n in read)):
-            found.add(node)
-    return found
+        if name_of(node) == "nonzero":
+            found[node] = frozenset((0,))
+        elif isinstance(form, torch.Tensor) and not form.ndim:
+            continue
+        elif name_of(node) == "select" and (axes := found.get(node.args[0])) is not None:
+            dim = node.args[1] % (form.ndim + 1)
+            if axes - {dim}:
+                found[node] = frozenset(axis - (axis > dim) for axis in axes - {dim})
+        elif _decides(node) or any(read in found for read in _lengths(node)):
+            found[node] = None
+    return set(found)
+
+
+def _decides(node: fx.Node) -> bool:
+    """Tell whether values decide how much a node gives; not of one-hot vectors where the number of classes is given."""
+    if name_of(node) == "one_hot" and len(node.args) > 1 and node.args[1] != -1:
+        return False
+    return has_sizes_from_values(node.target, node.args, _dtype)
+
+
+def _lengths(node: fx.Node) -> Sequence[fx.Node]:
+    """Return what decides how large the result of a node is by its own size."""
+    first = node.args[0] if name_of(node) in _AS_LARGE else None
+    return [first] if isinstance(first, fx.Node) else node.all_input_nodes
 
 
 def _dtype(argument: object) -> torch.dtype | None:
