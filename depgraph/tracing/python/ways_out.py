@@ -61,6 +61,9 @@ TELLING: dict[Any, int | None] = {
     _T.chunk: 2, torch.chunk: 2, _T.split_with_sizes: 2, torch.split_with_sizes: 2,
 }  # fmt: skip
 
+#: Functions that bring a tensor into a shape that they are given.
+SHAPING: frozenset[Any] = frozenset({_T.view, _T.reshape, torch.reshape, _T.unflatten, torch.unflatten})
+
 _aten = torch.ops.aten
 
 #: Operators that return a number or a truth value that Python holds.

@@ -15,7 +15,7 @@ from depgraph.tracing.private import in_transform, is_wrapped, unwrapped, withou
 from depgraph.tracing.python.built import BUILDERS, built, written_data
 from depgraph.tracing.python.indexing import getitem, has_place
 from depgraph.tracing.python.numbers import plain
-from depgraph.tracing.python.ways_out import MEMORY, SHOWN, TELLING, WALKS, WAYS_OUT
+from depgraph.tracing.python.ways_out import MEMORY, SHAPING, SHOWN, TELLING, WALKS, WAYS_OUT
 from depgraph.tracing.recorder.exits import Exits
 from depgraph.tracing.recorder.higher_order import recorded
 
@@ -40,6 +40,8 @@ class Functions(TorchFunctionMode):
         modes = self.modes
         if modes.recorder.root.sized and _hashable(func) and func in TELLING and not called_by_us(func):
             _tell(modes, func, args, kwargs)
+        if modes.recorder.root.sized and _hashable(func) and func in SHAPING and not called_by_us(func):
+            return _shaped(modes, func, args, kwargs)
         if func is Tensor.__deepcopy__:  # copies memory behind the back of operators
             return modes.copied(func, *args)
         if func in _MOVES:  # memory, and what is in it stays the same
@@ -88,6 +90,20 @@ class Functions(TorchFunctionMode):
                 given = value
             modes.lend(args[0])
         return given
+
+
+def _shaped(modes: Exits, func: Any, args: Any, kwargs: Any) -> Any:
+    """Run a function that is given sizes: those it is told are those of the example, whatever they are elsewhere."""
+    result = func(*args, **kwargs)
+    flat = [s for arg in (*args[1:], *kwargs.values()) for s in (arg if isinstance(arg, (tuple, list)) else [arg])]
+    first = 0
+    if func in (Tensor.unflatten, torch.unflatten):
+        first, flat = flat[0] % args[0].ndim, flat[1:]
+    if isinstance(result, Tensor) and not any(isinstance(size, torch.dtype) for size in flat):
+        for axis in range(first, first + len(flat)):
+            if flat[axis - first] != -1:
+                modes.recorder.ask([result], axis)
+    return result
 
 
 def _tell(modes: Exits, func: Any, args: Any, kwargs: Any) -> None:

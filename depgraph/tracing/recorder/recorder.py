@@ -110,8 +110,8 @@ class Recorder(Writing):
         """
         if op is _LITERAL and self.memories.find(args[0]) is None:
             self._literal(str(self.read(args[0]).target))
-        if op is aten.slice.Tensor and self.root.sized:  # of the first ten of three rows nothing would be seen
-            self.ask(args[:1], plain(args[1]) if len(args) > 1 else 0)
+        if op is aten.slice.Tensor and self.root.sized and not _takes_all(*plain(args)):
+            self.ask(args[:1], plain(args[1]))  # the first ten of three rows are all of them
         tensors: list[Tensor] = []
         if any(map(is_symbolic, (*args, *kwargs.values()))) or _has_symbolic_sizes(args):
             args, kwargs = self._settled(op, args, kwargs)
@@ -295,6 +295,11 @@ class Ask:
 
 #: Types of arguments that are any number.
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+
+
+def _takes_all(tensor: Tensor, dim: int = 0, start: Any = None, stop: Any = None, step: int = 1) -> bool:
+    """Return whether a slice takes all of an axis, however long it is."""
+    return start in (None, 0) and (stop is None or stop >= torch.iinfo(torch.int64).max) and step == 1
 
 
 def _are_parted(sources: Sequence[tuple[Memory, Geometry]]) -> bool:

@@ -71,19 +71,26 @@ class RowCall:
         args, kwargs = fx.node.map_arg((self.node.args, dict(self.node.kwargs)), lambda n: places.get(n, n))
         return copy.again(self.node.target, *args, **kwargs)
 
-    def in_range(self, index: Wide, size: int) -> fx.Node:
-        """Return an index at every place that is within an axis of some length, also where no row is picked."""
-        copy, space = self.following.copy, index.space
-        if space.mask is None:
+
+def in_range(following: Following, index: Wide, size: int, *, negative: bool = False) -> fx.Node:
+    """Return an index at every place that is within an axis of some length, also where no row is picked.
+
+    Raises
+    ------
+    NotRowsError
+        Where it is known, and is not within.
+    """
+    copy, space = following.copy, index.space
+    if space.mask is None:
+        return index.node
+    known = settled(index.node)
+    if known is not None:
+        if not known.numel() or (int(known.min()) >= (-size if negative else 0) and int(known.max()) < size):
             return index.node
-        known = settled(index.node)
-        if known is not None:
-            if not known.numel() or (int(known.min()) >= -size and int(known.max()) < size):
-                return index.node
-            raise NotRowsError
-        form = value(index.node)
-        zero = copy.add(aten.scalar_tensor.default, 0, dtype=form.dtype, device=torch.device("cpu"))
-        return copy.add(aten.where.self, self.following.flag(space, form.ndim, index.axis), index.node, zero)
+        raise NotRowsError
+    form = value(index.node)
+    zero = copy.add(aten.scalar_tensor.default, 0, dtype=form.dtype, device=torch.device("cpu"))
+    return copy.add(aten.where.self, following.flag(space, form.ndim, index.axis), index.node, zero)
 
 
 def settled(node: fx.Node) -> torch.Tensor | None:

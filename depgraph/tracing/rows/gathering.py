@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from depgraph.tracing.rows.arguments import RowCall, dims_of
+from depgraph.tracing.rows.arguments import RowCall, dims_of, in_range
 from depgraph.tracing.rows.moving import Made
 from depgraph.tracing.rows.spaces import NotRowsError, name_of, shape, value
 
@@ -39,7 +39,7 @@ def index(call: RowCall) -> Made:
         if form.dtype in (torch.bool, torch.uint8) or (len(used) > 1 and form.ndim != 1):
             raise NotRowsError
         axis = used[0] + found.axis
-        new[place] = call.in_range(found, shape(picked)[place])
+        new[place] = in_range(call.following, found, shape(picked)[place], negative=True)
     return call.following.copy.again(call.node.target, picked, new), axis
 
 
@@ -49,7 +49,9 @@ def index_select(call: RowCall) -> Made:
     if not isinstance(picked, fx.Node) or call.following.get(picked) or len(shape(by.node)) != 1:
         raise NotRowsError
     (dim,) = dims_of(call, len(shape(picked)))
-    return call.following.copy.again(call.node.target, picked, dim, call.in_range(by, shape(picked)[dim])), dim
+    return call.following.copy.again(
+        call.node.target, picked, dim, in_range(call.following, by, shape(picked)[dim])
+    ), dim
 
 
 def embedding(call: RowCall) -> Made:
@@ -57,7 +59,9 @@ def embedding(call: RowCall) -> Made:
     table, by = call.node.args[0], call.rows(call.argument("indices"))
     if not isinstance(table, fx.Node) or call.following.get(table):
         raise NotRowsError
-    return call.following.copy.again(aten.embedding.default, table, call.in_range(by, shape(table)[0])), by.axis
+    return call.following.copy.again(
+        aten.embedding.default, table, in_range(call.following, by, shape(table)[0])
+    ), by.axis
 
 
 def gather(call: RowCall) -> Made:
@@ -66,7 +70,7 @@ def gather(call: RowCall) -> Made:
     (dim,) = dims_of(call, len(shape(rows.node)))
     if rows.axis != by.axis or dim == rows.axis or call.argument("sparse_grad"):
         raise NotRowsError
-    picks = call.in_range(by, shape(rows.node)[dim])
+    picks = in_range(call.following, by, shape(rows.node)[dim])
     return call.following.copy.again(aten.gather.default, rows.node, dim, picks), rows.axis
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from depgraph.tracing.rows.arguments import RowCall, dims_of, first_shape
+from depgraph.tracing.rows.arguments import RowCall, dims_of, first_shape, in_range
 from depgraph.tracing.rows.gathering import GATHERING
 from depgraph.tracing.rows.moving import MOVING, Made
 from depgraph.tracing.rows.spaces import NotRowsError, shape, value
@@ -139,7 +139,7 @@ def one_hot(call: RowCall) -> Made:
     rows = call.first
     if call.argument("num_classes", -1) < 0:
         raise NotRowsError
-    picks = call.in_range(rows, call.argument("num_classes"))
+    picks = in_range(call.following, rows, call.argument("num_classes"))
     return call.following.copy.again(call.node.target, picks, call.argument("num_classes")), rows.axis
 
 

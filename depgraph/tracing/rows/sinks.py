@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from depgraph.tracing.rows.arguments import in_range
 from depgraph.tracing.rows.following import Following
 from depgraph.tracing.rows.spaces import NotRowsError, Space, Wide, name_of, shape, value
 
@@ -70,7 +71,8 @@ def _added(following: Following, node: fx.Node, name: str) -> fx.Node | None:
         return None
     if name == "scatter_add":
         _within(following, base, dim, picked)
-    return following.copy.again(node.target, base, dim, picked.node, following.masked(added), **node.kwargs)
+    index = in_range(following, picked, shape(base)[dim])
+    return following.copy.again(node.target, base, dim, index, following.masked(added), **node.kwargs)
 
 
 def _within(following: Following, base: fx.Node, dim: int, picked: Wide) -> None:
@@ -102,7 +104,8 @@ def _put(following: Following, base: Any, indices: Any, rows: Any, accumulate: A
     if shape(written.node)[1:] != rest:
         return None
     if accumulate:
-        nodes = [p.node for p in picked if p is not None]
+        places = zip(picked, shape(base), strict=False)
+        nodes = [in_range(following, p, size, negative=True) for p, size in places if p is not None]
         return copy.again(aten.index_put.default, base, nodes, following.masked(written), True)
     _own(space, picked, shape(base))
     return _over(following, base, written)

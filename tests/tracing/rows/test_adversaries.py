@@ -285,6 +285,34 @@ def empty_or_not(m, x):
     return added(x, i, m.one(x[i])) + (1 if len(i) > 2 else 0)
 
 
+def of_two(shaped):
+    """Bring rows into a shape that is theirs where there are two: the example has two."""
+
+    def run(m, x):
+        i = torch.where(m.score(x) > m.score(x).topk(3).values[-1])[0]
+        return added(x, i, shaped(m.one(x[i])))
+
+    return run
+
+
+for name, way in {
+    "viewed": lambda h: h.view(2, -1).relu().view(-1, WIDTH),
+    "parted": lambda h: (h.unflatten(0, (2, -1)).cumsum(1)).flatten(0, 1),
+    "reshaped": lambda h: h.reshape(2, -1).softmax(-1).reshape(-1, WIDTH),
+    "joined": lambda h: h.reshape(1, -1).softmax(-1).reshape(-1, WIDTH),
+    "turned": lambda h: h.T.reshape(-1, 2).softmax(-1).reshape(WIDTH, -1).T,
+}.items():
+    CASES[f"two_rows_{name}"] = of_two(way)
+
+
+@case
+def index_beyond(m, x):
+    """The neighbour of the last token does not exist; it is never picked."""
+    mask = m.score(x) > 0
+    i = torch.where(mask & (torch.arange(TOKENS) < TOKENS - 1))[0]
+    return added(x, i + 1, m.one(x[i]) + x[i + 1])
+
+
 @case
 def capacity(m, x):
     i = picked(m, x)[:2]
