@@ -28,7 +28,7 @@ from depgraph.unrolling.calls import Elements, Made
 from depgraph.unrolling.flops import count
 from depgraph.unrolling.recurrent import Chain, chains
 from depgraph.unrolling.timing import Clock, measure
-from depgraph.unrolling.traffic import UncountableError, signature, traffic
+from depgraph.unrolling.traffic import UncountableError, signature, tensors_of, traffic
 
 Number = int | float
 
@@ -120,7 +120,7 @@ class Costs:
     def _shared(self, name: str, function: Callable[[fx.Node], int], call: Made) -> tuple[list[int], list[Number]]:
         """Share out what a call costs: of a rewritten graph, what the recorded call costs that it stands for."""
         node = stands_for(call.node) if stands_for(call.site) is not None else None
-        if node is None:
+        if node is None or not any(tensor.numel() for tensor in tensors_of(node)):
             return call.operations, [0] * len(call.operations)
         return call.operations, divided(self._once(name, function, node, call), call.shares)
 

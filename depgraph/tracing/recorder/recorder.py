@@ -12,7 +12,7 @@ from torch import Tensor, fx
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import current_line
-from depgraph.tracing.private import is_wrapped
+from depgraph.tracing.private import is_wrapped, unrecorded
 from depgraph.tracing.python.checks import is_literal
 from depgraph.tracing.python.numbers import is_symbolic, plain, settled
 from depgraph.tracing.python.ways_out import has_sizes_from_values
@@ -133,6 +133,9 @@ class Recorder(Writing):
                 self.before_write(one.tensor)
         sources = [(self.memories.of(t), Geometry.of(t)) for t in tensors]
         result = perform(*args, **kwargs)
+        if op in _COLUMNS:
+            with unrecorded():
+                result = _apart(result)
         if changed:
             self._write(op, nodes, changed, before, result)
             return result
@@ -295,6 +298,17 @@ class Ask:
 
 #: Types of arguments that are any number.
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+
+
+#: What they return are columns of one memory, which are all the same where they are empty.
+_COLUMNS = {aten.where.default, aten.nonzero.default, aten.nonzero_numpy.default}
+
+
+def _apart(result: Any) -> Any:
+    """Return tensors without elements such that they and their columns are told apart."""
+    if isinstance(result, Tensor):
+        return result if result.numel() else result.new_empty(result.shape)
+    return type(result)(map(_apart, result))
 
 
 def _takes_all(tensor: Tensor, dim: int = 0, start: Any = None, stop: Any = None, step: int = 1) -> bool:

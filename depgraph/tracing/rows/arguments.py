@@ -75,19 +75,16 @@ class RowCall:
 def in_range(following: Following, index: Wide, size: int, *, negative: bool = False) -> fx.Node:
     """Return an index at every place that is within an axis of some length, also where no row is picked.
 
-    Raises
-    ------
-    NotRowsError
-        Where it is known, and is not within.
+    Where one is picked it is within, or the model itself would fail.
     """
     copy, space = following.copy, index.space
     if space.mask is None:
         return index.node
+    least, most = (-size if negative else 0), size - 1
     known = settled(index.node)
     if known is not None:
-        if not known.numel() or (int(known.min()) >= (-size if negative else 0) and int(known.max()) < size):
-            return index.node
-        raise NotRowsError
+        within = not known.numel() or (int(known.min()) >= least and int(known.max()) <= most)
+        return index.node if within else copy.add(aten.clamp.default, index.node, least, most)
     form = value(index.node)
     zero = copy.add(aten.scalar_tensor.default, 0, dtype=form.dtype, device=torch.device("cpu"))
     return copy.add(aten.where.self, following.flag(space, form.ndim, index.axis), index.node, zero)
