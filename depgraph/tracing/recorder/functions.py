@@ -18,6 +18,7 @@ from depgraph.tracing.python.numbers import plain
 from depgraph.tracing.python.ways_out import MEMORY, SHAPING, SHOWN, TELLING, WALKS, WAYS_OUT
 from depgraph.tracing.recorder.exits import Exits
 from depgraph.tracing.recorder.higher_order import recorded
+from depgraph.tracing.rows.steps import is_walk
 
 
 class Functions(TorchFunctionMode):
@@ -42,6 +43,8 @@ class Functions(TorchFunctionMode):
             _tell(modes, func, args, kwargs)
         if modes.recorder.root.sized and _hashable(func) and func in SHAPING and not called_by_us(func):
             return _shaped(modes, func, args, kwargs)
+        if func in WALKS and modes.recorder.root.steps is not None and not called_by_us(func):
+            return _another_time(modes, func, args, kwargs)
         if func is Tensor.__deepcopy__:  # copies memory behind the back of operators
             return modes.copied(func, *args)
         if func in _MOVES:  # memory, and what is in it stays the same
@@ -90,6 +93,20 @@ class Functions(TorchFunctionMode):
                 given = value
             modes.lend(args[0])
         return given
+
+
+def _another_time(modes: Exits, func: Any, args: Any, kwargs: Any) -> Any:
+    """Go through copies of the places at which a mask is true: fewer of them, or more, which then are the last one."""
+    rows = func(*args, **kwargs)
+    axis = kwargs.get("dim", args[1] if len(args) > 1 else 0)
+    node, steps = modes.recorder.seen(args[0]), modes.recorder.root.steps
+    if axis != 0 or steps is None or not is_walk(node) or not len(args[0]):
+        return rows
+    rows = list(rows)
+    (mask,) = node.all_input_nodes
+    wanted = steps(len(rows), len(mask.meta["val"]))
+    copies = [row.clone() for row in (*rows, *rows[-1:] * wanted)[:wanted]]
+    return iter(copies) if func is Tensor.__iter__ else tuple(copies)
 
 
 def _shaped(modes: Exits, func: Any, args: Any, kwargs: Any) -> Any:

@@ -21,6 +21,7 @@ from depgraph.tracing.recorder.modes import Modes
 from depgraph.tracing.recorder.recorder import Ask, Recorder
 from depgraph.tracing.recorder.threads import noticed
 from depgraph.tracing.restoring import Kept
+from depgraph.tracing.rows.steps import Steps
 from depgraph.tracing.state import State
 from depgraph.tracing.wrapper import Call, Move
 
@@ -141,7 +142,7 @@ def record(
     model: nn.Module, call: Call, inputs: Sequence[Leaf], state: State, kept: Kept,
     move: Move = tuple, shift: Shift | None = None,
     numbers: bool = True, whole: bool = True, fake: bool = False,
-    rewritten: frozenset[int] = frozenset(),
+    rewritten: frozenset[int] = frozenset(), steps: Steps | None = None,
 ) -> Recording:  # fmt: skip
     """Run a model once on its example inputs and return what it did.
 
@@ -162,9 +163,12 @@ def record(
         Whether the model runs without data.
     rewritten : frozenset of int
         Which looks at memory that Python could write to count as if they showed that it had.
+    steps : callable, optional
+        How many steps loops take over places at which a mask is true.
     """
     recorder = Recorder(kept.before_write, shift=shift)
     recorder.memories.expected = rewritten
+    recorder.steps = steps
     declared: dict[fx.Node, tuple[Kind, str]] = {}
     names = [name for name in state.values if name not in state.tied]
     for name in names:

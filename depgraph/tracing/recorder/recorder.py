@@ -22,6 +22,7 @@ from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.memory import Memory, View
 from depgraph.tracing.recorder.nodes import Nodes
 from depgraph.tracing.recorder.writing import Writing
+from depgraph.tracing.rows.steps import Steps
 
 aten = torch.ops.aten
 
@@ -63,6 +64,9 @@ class Recorder(Writing):
         Whether values have decided how large something is.
     asks : list of Ask
         The tensors whose sizes Python was told since.
+    steps : callable, optional
+        How many steps loops take over places at which a mask is true, to see what comes of it; see
+        `depgraph.tracing.rows.counting`.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class Recorder(Writing):
         self.computed: set[str] = set()
         self.sized = False
         self.asks: list[Ask] = []
+        self.steps: Steps | None = None
 
     @property
     def root(self) -> Recorder:

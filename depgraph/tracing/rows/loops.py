@@ -8,8 +8,7 @@ them. That is so where every step does the same, as nodes of a graph are the sam
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -18,56 +17,10 @@ from torch import fx
 
 from depgraph.tracing.rows.sources import picks
 from depgraph.tracing.rows.spaces import NotRowsError, name_of, shape, value
+from depgraph.tracing.rows.steps import RENAMING, Step, is_walk
 from depgraph.tracing.rows.writing import CALLED, STANDS_FOR, Copy
 
 aten = torch.ops.aten
-
-_SINKS = frozenset(("index_add", "scatter_add", "index_put", "index_copy", "scatter"))
-_RENAMING = frozenset(
-    ("select", "squeeze", "view", "reshape", "unsqueeze", "flatten", "to", "_to_copy", "detach", "alias", "clone")
-)
-#: By how many steps there were, Python may have scaled what came of them.
-_SCALING = frozenset(("mul", "div", "true_divide", "add", "sub", "multiply", "divide"))
-
-
-class _Step:
-    """One step of a loop: the nodes that depend on its index, up to the one that puts rows back."""
-
-    def __init__(self, index: fx.Node) -> None:
-        self.index = index
-        self.nodes: list[fx.Node] = []
-        self.indices = {index}
-        inside = {index}
-        ends: list[fx.Node] = []
-        for node in _after(index):
-            read = [n for n in node.all_input_nodes if n in inside or n in ends]
-            if not read or any(n in ends for n in read):
-                continue
-            if name_of(node) in _SINKS and node.args[0] not in inside:
-                ends.append(node)
-                continue
-            inside.add(node)
-            self.nodes.append(node)
-            if name_of(node) in _RENAMING and node.args[0] in self.indices:
-                self.indices.add(node)
-        if len(ends) != 1 or any(user not in inside and user not in ends for n in inside for user in n.users):
-            raise NotRowsError
-        self.end = ends[0]
-        self.base = self.end.args[0]
-        if any(n is self.base for n in fx.node.map_arg(self.end.args[1:], lambda n: n) if isinstance(n, fx.Node)):
-            raise NotRowsError
-
-    @property
-    def all(self) -> list[fx.Node]:
-        """The nodes of the step, with the one that puts rows back."""
-        return [*self.nodes, self.end]
-
-
-def _after(node: fx.Node) -> list[fx.Node]:
-    found: list[fx.Node] = []
-    while (node := node.next).op != "root":
-        found.append(node)
-    return found
 
 
 def every_place(copy: Copy, walked: fx.Node) -> list[fx.Node]:
@@ -90,7 +43,7 @@ def every_place(copy: Copy, walked: fx.Node) -> list[fx.Node]:
         Where it cannot be told that this changes nothing.
     """
     mask = walked.args[0]
-    if walked.target is not aten.nonzero.default or not isinstance(mask, fx.Node) or value(mask).ndim != 1:
+    if not is_walk(walked) or not isinstance(mask, fx.Node):
         raise NotRowsError
     count = shape(walked)[0]
     rows: dict[int, fx.Node] = {}
@@ -100,7 +53,7 @@ def every_place(copy: Copy, walked: fx.Node) -> list[fx.Node]:
         rows[int(user.args[2]) % count] = user  # type: ignore[arg-type]
     if sorted(rows) != list(range(count)) or (count < 2 and shape(mask)[0] != count):
         raise NotRowsError
-    steps = [_Step(rows[k]) for k in range(count)]
+    steps = [Step(rows[k]) for k in range(count)]
     masks, axis = _hit(mask)
     for before, step in pairwise(steps):
         if step.base is not before.end or list(before.end.users) != [step.end]:
@@ -108,7 +61,6 @@ def every_place(copy: Copy, walked: fx.Node) -> list[fx.Node]:
     for step in steps:
         _check_alike(steps[0], step)
         _check_masks(step, masks, axis)
-    _check_scaling(steps[-1].end, count)
     places = min([shape(mask)[0], *_sizes(steps[0])])
     if places < count:
         raise NotRowsError
@@ -135,7 +87,7 @@ def _fixed(copy: Copy, place: int, like: fx.Node) -> fx.Node:
     return copy.add(aten.full.default, list(shape(like)), place, dtype=value(like).dtype, device=torch.device("cpu"))
 
 
-def _written_again(copy: Copy, step: _Step, places: Mapping[Any, fx.Node], before: fx.Node) -> list[fx.Node]:
+def _written_again(copy: Copy, step: Step, places: Mapping[Any, fx.Node], before: fx.Node) -> list[fx.Node]:
     """Write a step once more, for another index. For the example inputs it has no rows, and costs nothing."""
     known = dict(places)
     made: list[fx.Node] = []
@@ -178,20 +130,20 @@ def _hit(mask: fx.Node) -> tuple[fx.Node, int]:
 
 def _are_counts(node: fx.Node) -> bool:
     """Tell whether a tensor holds truth values, or numbers of which none is below 0."""
-    while name_of(node) in (*_RENAMING, "permute", "transpose") and isinstance(node.args[0], fx.Node):
+    while name_of(node) in (*RENAMING, "permute", "transpose") and isinstance(node.args[0], fx.Node):
         if name_of(node) in ("to", "_to_copy") and value(node).is_floating_point():
             return False
         node = node.args[0]
     return value(node).dtype == torch.bool or name_of(node) == "one_hot"
 
 
-def _check_masks(step: _Step, masks: fx.Node, axis: int) -> None:
+def _check_masks(step: Step, masks: fx.Node, axis: int) -> None:
     """Raise unless all rows of a step are picked by the mask of its index."""
     found = [mask for node in step.nodes if (mask := picks(node)) is not None]
     if not found:
         raise NotRowsError
     for mask in found:
-        while name_of(mask) in _RENAMING - {"select"} and isinstance(mask.args[0], fx.Node):
+        while name_of(mask) in RENAMING - {"select"} and isinstance(mask.args[0], fx.Node):
             mask = mask.args[0]
         indices: Any = mask.args[1] if mask.target is aten.index.Tensor and mask.args[0] is masks else ()
         if not indices:
@@ -201,7 +153,7 @@ def _check_masks(step: _Step, masks: fx.Node, axis: int) -> None:
             raise NotRowsError
 
 
-def _sizes(step: _Step) -> list[int]:
+def _sizes(step: Step) -> list[int]:
     """Return how long the axes are that a step's index picks from: further on the model itself would fail."""
     found: list[int] = []
     for node in step.nodes:
@@ -214,7 +166,7 @@ def _sizes(step: _Step) -> list[int]:
     return found
 
 
-def _check_alike(one: _Step, other: _Step) -> None:
+def _check_alike(one: Step, other: Step) -> None:
     """Raise unless two steps do the same, but for their index and what they add to."""
     if len(one.nodes) != len(other.nodes):
         raise NotRowsError
@@ -234,13 +186,3 @@ def _equal(a: Any, b: Any, pairs: Mapping[Any, Any]) -> bool:
     if isinstance(a, dict):
         return isinstance(b, dict) and a.keys() == b.keys() and all(_equal(a[key], b[key], pairs) for key in a)
     return type(a) is type(b) and bool(a == b)
-
-
-def _check_scaling(end: fx.Node, count: int) -> None:
-    """Raise where a number after a loop may be that of its steps: nothing saw Python count them."""
-    numbers: Sequence[float] = (count, 1 / count, math.sqrt(count), 1 / math.sqrt(count))
-    for node in _after(end):
-        if name_of(node) in _SCALING:
-            given = [arg for arg in node.args if isinstance(arg, (int, float)) and not isinstance(arg, bool)]
-            if any(math.isclose(abs(arg), number) for arg in given for number in numbers if count > 1):
-                raise NotRowsError

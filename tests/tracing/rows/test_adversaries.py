@@ -444,14 +444,35 @@ for name, step in {
     CASES[f"loop_{name}"] = looped(step)
 
 
-@case
-def loop_counted(m, x):
-    mask = F.one_hot(m.router(x).topk(1).indices, 3).permute(2, 1, 0)
-    y, n = torch.zeros_like(x), 0
-    for e in mask.sum((-1, -2)).gt(0).nonzero():
-        _, i = torch.where(mask[e[0]])
-        y, n = y.index_add(0, i, m.one(x[i])), n + 1
-    return y / n
+def counting(used):
+    """Go through the experts that are hit, count them in Python, and make something of that."""
+
+    def run(m, x):
+        mask = F.one_hot(m.router(x).topk(1).indices, 3).permute(2, 1, 0)
+        y, n = torch.zeros_like(x), 0
+        for e in mask.sum((-1, -2)).gt(0).nonzero():
+            _, i = torch.where(mask[e[0]])
+            y, n = y.index_add(0, i, m.one(x[i])), n + 1
+        return used(m, y, n)
+
+    return run
+
+
+for name, way in {
+    "divisor": lambda m, y, n: y / n,
+    "one_more": lambda m, y, n: y / (n + 1),
+    "root": lambda m, y, n: y * n**-0.5,
+    "row": lambda m, y, n: y + m.table[n],
+    "branch": lambda m, y, n: y * 2 if n > 2 else y,
+    "tensor": lambda m, y, n: y / torch.tensor(n),
+    "filled": lambda m, y, n: y / torch.full((1,), n, dtype=y.dtype),
+    "array": lambda m, y, n: y / torch.from_numpy(np.array([float(n)])).to(y.dtype),
+    "power": lambda m, y, n: y.pow(n),
+    "expert": lambda m, y, n: y @ m.experts[n - 1],
+    "layers": lambda m, y, n: m.one(y) if n % 2 else m.two(y),
+    "text": lambda m, y, n: y * float(f"{n}.5"),
+}.items():
+    CASES[f"loop_counted_as_{name}"] = counting(way)
 
 
 @case
