@@ -138,7 +138,7 @@ class Recorder(Writing):
                 self.before_write(one.tensor)
         sources = [(self.memories.of(t), Geometry.of(t)) for t in tensors]
         result = perform(*args, **kwargs)
-        if op in _COLUMNS:
+        if not changed and (op in _COLUMNS or (self.root.sized and _is_empty(result))):
             with unrecorded():
                 result = _apart(result)
         if changed:
@@ -305,15 +305,21 @@ class Ask:
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
 
 
-#: What they return are columns of one memory, which are all the same where they are empty.
+#: What they return are columns of one memory.
 _COLUMNS = {aten.where.default, aten.nonzero.default, aten.nonzero_numpy.default}
 
 
 def _apart(result: Any) -> Any:
-    """Return tensors without elements such that they and their columns are told apart."""
+    """Return the same, tensors without elements in memories of their own: views of them could not be told apart."""
     if isinstance(result, Tensor):
-        return result if result.numel() else result.new_empty(result.shape)
-    return type(result)(map(_apart, result))
+        same = result.numel() or result.requires_grad or not has_strides(result)
+        return result if same else result.new_empty(result.shape)
+    return type(result)(map(_apart, result)) if type(result) in (tuple, list) else result
+
+
+def _is_empty(result: Any) -> bool:
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    return any(isinstance(part, Tensor) and not part.numel() for part in parts)
 
 
 def _takes_all(tensor: Tensor, dim: int = 0, start: Any = None, stop: Any = None, step: int = 1) -> bool:

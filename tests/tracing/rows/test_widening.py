@@ -44,6 +44,7 @@ def test_each_kind_of_work(form, work):
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(FORMS)), st.lists(st.sampled_from(sorted(WORK)), max_size=4), st.integers(0, 1000))
 @hypothesis.example("two", [], 100)  # an expert has no rows: both coordinates are empty
+@hypothesis.example("loop", ["heads"], 0)  # and so is all that is moved
 def test_anything_put_together(form, work, seed):
     check(form, work, seed)
 
