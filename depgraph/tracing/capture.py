@@ -9,7 +9,7 @@ from threading import RLock
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.export import ExportedProgram
 from torch.nn.modules.lazy import LazyModuleMixin
 
@@ -27,6 +27,10 @@ from depgraph.tracing.recorder.geometry import memory_of
 from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.record import Recording, record
 from depgraph.tracing.restoring import Kept, kept
+from depgraph.tracing.rows.counting import OTHERS, same_but_for_steps
+from depgraph.tracing.rows.leaks import told
+from depgraph.tracing.rows.spaces import Told
+from depgraph.tracing.rows.steps import Steps
 from depgraph.tracing.settings import SEED, as_if_compiled, quiet, start_random, tracing_settings
 from depgraph.tracing.state import State
 from depgraph.tracing.structure import Found, held_by
@@ -112,10 +116,13 @@ class _Subject:
         found = self.call.found
         sources = self._sources(recording, known)
         results, updates, reads = recording.held()
+        sizes = told(recording.graph, recording.asked())
         more = [text for text, so in ((DREW, self.call.drew), (THREADS, recording.threads)) if so]
         findings = Findings.of(recording.escapes, reads, sources, more)
         recording.graph.output_node().args = ((*results, *updates.values()),)
         recording.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+        if sizes.walked and not self._uncounted(recording, sources):
+            sizes = Told(True)
         return Program(
             graph=recording.graph,
             module=recording.module,
@@ -127,8 +134,37 @@ class _Subject:
             parameters=self.state.parameters,
             tied=self.state.tied,
             findings=findings,
+            told=sizes,
             mode=mode,
         )
+
+    def _uncounted(self, recording: Recording, sources: dict[str, Source]) -> bool:
+        """Tell whether Python made nothing of how many steps its loops took."""
+        found = self.call.found
+        for steps in OTHERS:
+            try:
+                other = self._record(steps=steps)
+            except Exception:  # the model counts them, or does not run with others
+                return False
+            finally:
+                self.call.found = found
+            if not self._agrees(recording, sources, other):
+                return False
+        return True
+
+    def _agrees(self, recording: Recording, sources: dict[str, Source], other: Recording) -> bool:
+        """Tell whether another recording differs in nothing but how many steps its loops took."""
+        graph, constants = other.graph, other.constants
+
+        def alike(one: fx.Node, twin: fx.Node) -> bool:
+            if twin.op != "get_attr" or twin.target not in constants:
+                return one.name == twin.name
+            value, again = sources[one.name].value if one.name in sources else None, constants[str(twin.target)]
+            return value is not None and value.shape == again.shape and bool(torch.equal(value, again))
+
+        graph.output_node().args = ((*other.outputs, *other.updates.values()),)
+        graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+        return same_but_for_steps(recording.graph, graph, alike)
 
     def _led(self) -> tuple[Recording, set[int]]:
         """Record the model, with what Python computed led back; return the memories that were there before, too."""
@@ -222,16 +258,17 @@ class _Subject:
         finally:
             self.call.found = found
 
-    def _record(self, move: Move = tuple, shift: Shift | None = None) -> Recording:
+    def _record(self, move: Move = tuple, shift: Shift | None = None, *, steps: Steps | None = None) -> Recording:
         with as_if_compiled(self.compiled), kept(self.model) as keeping, levels_kept(), quiet():
             start_random(SEED)
             recording = record(
                 self.model, self.call, self.inputs, self.state, keeping, move, shift,
                 numbers=self.numbers, whole=self.whole, fake=self.fake, rewritten=self.rewritten,
+                steps=steps,
             )  # fmt: skip
         if recording.differentiated and self.whole:  # what operators are made of is read again
             self.whole = False
-            return self._record(move, shift)
+            return self._record(move, shift, steps=steps)
         return recording
 
     def _sources(self, recording: Recording, known: Collection[int]) -> dict[str, Source]:

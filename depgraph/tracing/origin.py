@@ -111,12 +111,22 @@ def is_of_the_user(file: str | None, name: str) -> bool:
 
 def called_by_others(function: Any) -> bool:
     """Return whether neither PyTorch nor this package has called a function that the code asking is looking at."""
-    own = getattr(function, "__code__", None)
-    asking = sys._getframe(1).f_code.co_filename
-    frame: types.FrameType | None = sys._getframe(1)
+    caller = _caller_of(function, sys._getframe(1))
+    return caller is not None and _rank(caller) >= _LIBRARY
+
+
+def called_by_us(function: Any) -> bool:
+    """Return whether this package has called a function that the code asking is looking at."""
+    caller = _caller_of(function, sys._getframe(1))
+    return caller is not None and caller.startswith(_OWN)
+
+
+def _caller_of(function: Any, frame: types.FrameType | None) -> str | None:
+    """Return the file whose code called a function that the code in a frame is looking at."""
+    own, asking = getattr(function, "__code__", None), frame and frame.f_code.co_filename
     while frame is not None and (frame.f_code.co_filename in (asking, _OVERRIDES) or frame.f_code is own):
         frame = frame.f_back
-    return frame is not None and _rank(frame.f_code.co_filename) >= _LIBRARY
+    return None if frame is None else frame.f_code.co_filename
 
 
 def asked_by_a_call() -> bool:

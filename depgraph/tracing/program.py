@@ -11,6 +11,7 @@ from torch import fx, nn
 
 if TYPE_CHECKING:
     from depgraph.tracing.python.findings import Findings
+    from depgraph.tracing.rows.spaces import Told
 
 Kind = Literal["input", "parameter", "buffer", "constant"]
 
@@ -82,6 +83,8 @@ class Program:
         Second names of tied parameters and buffers to the name they go by in ``sources``.
     findings : Findings
         What is to be said of values that left it.
+    told : Told
+        What Python was told of sizes that values decide.
     mode : {"eval", "train"}
     """
 
@@ -95,6 +98,7 @@ class Program:
     parameters: list[str]
     tied: dict[str, str]
     findings: Findings
+    told: Told
     mode: str
 
     @property

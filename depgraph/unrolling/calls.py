@@ -16,6 +16,7 @@ from torch._ops import HigherOrderOperator
 from depgraph.dag.runs import IntArray
 from depgraph.rules.arguments import tensors_in
 from depgraph.rules.values import FIRST, Value, core
+from depgraph.tracing.rows.writing import rewritten
 from depgraph.unrolling.flops import known
 
 if TYPE_CHECKING:
@@ -74,8 +75,9 @@ def note(builder: Builder, mark: Mark, node: fx.Node, site: fx.Node, result: Any
         return
     made = list(range(mark.operations, len(builder.operations)))
     if len(builder.calls) > mark.calls:
-        if known(node.target) and not isinstance(node.target, HigherOrderOperator):
-            # There is a formula for the whole, however it was followed.
+        whole = known(node.target) and not isinstance(node.target, HigherOrderOperator)
+        if whole or rewritten(node):
+            # There is a formula for the whole, or another call's cost is its, however it was followed.
             del builder.calls[mark.calls :]
             builder.calls.append(Made(node, site, made, _sizes(builder, made)))
             return

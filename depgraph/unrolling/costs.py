@@ -22,12 +22,13 @@ from depgraph.dag.graph import Operation, Terminal
 from depgraph.dag.levels import NumberArray
 from depgraph.errors import GraphError
 from depgraph.tracing.program import Program
+from depgraph.tracing.rows.writing import stands_for
 from depgraph.unrolling.builder import Builder
 from depgraph.unrolling.calls import Elements, Made
 from depgraph.unrolling.flops import count
 from depgraph.unrolling.recurrent import Chain, chains
 from depgraph.unrolling.timing import Clock, measure
-from depgraph.unrolling.traffic import UncountableError, signature, traffic
+from depgraph.unrolling.traffic import UncountableError, signature, tensors_of, traffic
 
 Number = int | float
 
@@ -94,17 +95,18 @@ class Costs:
     def _flops(self, call: Made) -> tuple[list[int], list[Number]]:
         if (found := self._chains(call)) is not None:
             return call.operations, [chain.flops for chain in found]
-        return call.operations, divided(self._once("flops", count, call), call.shares)
+        return self._shared("flops", count, call)
 
     def _bytes(self, call: Made) -> tuple[list[int], list[Number]]:
         if (found := self._chains(call)) is not None:
             return call.operations, [chain.bytes for chain in found]
-        return call.operations, divided(self._once("bytes", traffic, call), call.shares)
+        return self._shared("bytes", traffic, call)
 
     def _seconds(self) -> Iterator[tuple[list[int], list[Number]]]:
         sites: dict[fx.Node, list[Made]] = {}
         for call in self.calls:
-            sites.setdefault(call.site, []).append(call)
+            if (site := stands_for(call.site)) is not None:
+                sites.setdefault(site, []).append(call)
         seconds = measure(self.program, sites, self.clock)
         for site, calls in sites.items():
             numbers = [number for call in calls for number in call.operations]
@@ -112,7 +114,15 @@ class Costs:
             if len(calls) == 1:
                 found = self._chains(calls[0])
                 shares = calls[0].shares if found is None else [chain.flops for chain in found]
+            shares = shares if any(shares) else [1] * len(shares)
             yield numbers, [seconds[site] * part / sum(shares) for part in shares]
+
+    def _shared(self, name: str, function: Callable[[fx.Node], int], call: Made) -> tuple[list[int], list[Number]]:
+        """Share out what a call costs: of a rewritten graph, what the recorded call costs that it stands for."""
+        node = stands_for(call.node) if stands_for(call.site) is not None else None
+        if node is None or not any(tensor.numel() for tensor in tensors_of(node)):
+            return call.operations, [0] * len(call.operations)
+        return call.operations, divided(self._once(name, function, node, call), call.shares)
 
     def _chains(self, call: Made) -> list[Chain] | None:
         """Return the layers and directions that the operations of a call are, None where they are none."""
@@ -122,12 +132,12 @@ class Costs:
         found = chains(call.node)
         return [found[layer] for layer in layers]
 
-    def _once(self, name: str, function: Callable[[fx.Node], int], call: Made) -> int:
+    def _once(self, name: str, function: Callable[[fx.Node], int], node: fx.Node, call: Made) -> int:
         """Count for one call; a call in a loop, or of the same shapes as another one, only once."""
-        key = name, signature(call.node)
+        key = name, signature(node)
         if key not in self._counted:
             try:
-                self._counted[key] = function(call.node)
+                self._counted[key] = function(node)
             except UncountableError as reason:
                 source = self.operations[call.operations[0]].source
                 raise GraphError(
@@ -151,6 +161,8 @@ def divided(total: int, shares: Sequence[int]) -> list[Number]:
 
 def apportioned(total: int, shares: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return what `divided` does, as an array."""
+    if not shares.any():  # of no elements each has as many
+        shares = np.ones_like(shares)
     whole = int(shares.sum())
     if total * int(shares.max(initial=0)) >= 1 << 62:
         shares = shares.astype(object)

@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from depgraph.rules.registry import CONTRACTIONS
 from depgraph.tracing.private import is_composite
+from depgraph.tracing.python.ways_out import has_sizes_from_values
 from depgraph.tracing.recorder.functional import InPlace
 from depgraph.unrolling.traffic import UncountableError, is_sparse, tensors_of, value_of
 
@@ -112,7 +113,7 @@ def count(node: fx.Node) -> int:
         return _by_formula(op, args, kwargs, bare(node))
     if not isinstance(op, torch._ops.OpOverload):  # Python's arithmetic of numbers
         return 0
-    if is_composite(op):
+    if is_composite(op) and not has_sizes_from_values(op, node.args, _dtype):  # those do not run without data
         with FlopCounterMode(display=False, custom_mapping=FORMULAS) as counter, torch.no_grad():
             op(*args, **kwargs)
         return int(counter.get_total_flops())
@@ -151,6 +152,10 @@ def _none(op: Any) -> int:
             "torch.utils.flop_counter.register_flop_formula can say so"
         )
     return 0
+
+
+def _dtype(argument: Any) -> Any:
+    return getattr(value_of(argument), "dtype", None) if isinstance(argument, fx.Node) else None
 
 
 def _arguments(node: fx.Node) -> tuple[Any, dict[str, Any]]:

@@ -26,6 +26,7 @@ from depgraph.rules.registration import UserRule
 from depgraph.rules.values import FIRST, GENERIC, Value, core, generic, known
 from depgraph.rules.values.intervals import spoilt
 from depgraph.tracing.recorder.functional import InPlace
+from depgraph.tracing.rows.writing import called
 from depgraph.unrolling.builder import Builder, Label
 from depgraph.unrolling.calls import note
 from depgraph.unrolling.custom import follow_rule, in_place
@@ -149,8 +150,8 @@ class Interpreter:
             return node.target(*args, **kwargs)  # type: ignore[operator]
         module, source = where(node)
         op = node.target
-        name = registry.name_of(op)
-        label = Label(name, module, source, op._schema.name.partition("::")[2] in registry.CONTRACTIONS)
+        contracts = op._schema.name.partition("::")[2] in registry.CONTRACTIONS
+        label = Label(registry.name_of(called(node)), module, source, contracts)
         meta = node.meta.get("val")
         layouts = [a.meta.get("val") if isinstance(a, fx.Node) else None for a in node.args]
         return self.apply(op, args, kwargs, meta, label, layouts)

@@ -16,6 +16,7 @@ from depgraph.rules.call import Read
 from depgraph.rules.values import FIRST, Value, core, generic
 from depgraph.tracing.capture import capture
 from depgraph.tracing.program import Leaf, Program
+from depgraph.tracing.rows.widening import Widened, widened
 from depgraph.unrolling.builder import Builder
 from depgraph.unrolling.costs import Costs
 from depgraph.unrolling.footprints import footprint
@@ -85,12 +86,13 @@ def trace(
 def unroll(program: Program, choice: Plan) -> DependencyGraph:
     """Return the dependency graph of a traced model."""
     held: dict[str, str] = {}
+    followed = widened(program.graph, program.results, program.told)
     # Codes and known values live on the CPU, wherever the caller makes new tensors.
     elsewhere = torch.get_default_device().type != "cpu"
     while True:
         try:
             with torch.device("cpu") if elsewhere else nullcontext():
-                return _Unrolling(program, choice, held).graph()
+                return _Unrolling(program, followed, choice, held).graph()
         except HoldInputsError as request:
             names = request.nodes.tolist()
             for name in names:
@@ -101,8 +103,10 @@ def unroll(program: Program, choice: Plan) -> DependencyGraph:
 class _Unrolling:
     """One pass over a program."""
 
-    def __init__(self, program: Program, choice: Plan, held: Mapping[str, str], weights: bool = False) -> None:
-        self.program, self.choice, self.held = program, choice, dict(held)
+    def __init__(
+        self, program: Program, followed: Widened, choice: Plan, held: Mapping[str, str], weights: bool = False
+    ) -> None:
+        self.program, self.followed, self.choice, self.held = program, followed, choice, dict(held)
         self.builder = Builder()
         self.inputs: list[Terminal] = []
         self.starts: dict[str, int] = {}
@@ -165,11 +169,11 @@ class _Unrolling:
         """Run the pass."""
         program = self.program
         try:
-            env = self.interpreter.run(program.module, program.graph, self.placeholders(), program.where)
+            env = self.interpreter.run(program.module, self.followed.graph, self.placeholders(), program.where)
         except HoldInputsError as request:
             request.nodes = np.array(sorted({self.owner(int(node)) for node in request.nodes}), object)
             raise
-        values = [env[r] for r in program.results]
+        values = [env[r] for r in self.followed.results]
         dag = self.builder.finish()
         outputs = [self.output(leaf, value) for leaf, value in zip(program.outputs, values, strict=True)]
         starts = np.concatenate([t.nodes.starts for t in outputs] or [np.zeros(0, np.int64)])
@@ -229,7 +233,7 @@ class _Unrolling:
         program, bare = self.program, Plan(known=self.choice.known)
         held = dict(self.held)
         while True:
-            again = _Unrolling(program, bare, held, weights=True)
+            again = _Unrolling(program, self.followed, bare, held, weights=True)
             try:
                 graph = again.graph()
                 break

@@ -282,7 +282,8 @@ class _Leading:
             return
         read = [*sources, results[at], *self._others(place, before=len(self.nodes))]
         results[at] = lead_tensor(results[at], read, users=())
-        held = (results[: len(outputs)], results[len(outputs) :], reads)
+        asked = [ask.node for ask in self.recording.asked()]
+        held = (results[: len(outputs)], results[len(outputs) :], reads, asked)
         self.recording.graph.output_node().args = (held,)
 
     def _others(self, place: Place, before: int) -> list[fx.Node]:

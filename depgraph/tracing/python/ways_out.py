@@ -45,6 +45,25 @@ MEMORY: frozenset[Any] = frozenset(
     {_T.numpy, _T.__array__, _T.__dlpack__, _T.data_ptr, _T.storage, _T.untyped_storage, _T.__cuda_array_interface__}
 )
 
+#: Functions that go through the indices of an axis, the first one where none is named.
+WALKS: frozenset[Any] = frozenset({_T.__iter__, _T.unbind, torch.unbind})
+
+#: Functions that tell Python how large tensors are: where among their arguments the axis is that they speak of, None
+#: for those that speak of all.
+TELLING: dict[Any, int | None] = {
+    **dict.fromkeys((*WAYS_OUT, *MEMORY, *SHOWN)),
+    **dict.fromkeys(
+        (_T.shape.__get__, _T.numel, _T.nelement, _T.stride, _T.nbytes.__get__, torch.numel,  # type: ignore[attr-defined]
+         _T.__reversed__, torch.broadcast_tensors, torch.tensor_split, _T.tensor_split, torch.hsplit, torch.vsplit,
+         torch.dsplit, _T.hsplit, _T.vsplit, _T.dsplit)
+    ),
+    _T.size: 1, _T.__len__: 1, _T.__iter__: 1, _T.unbind: 1, torch.unbind: 1, _T.split: 2, torch.split: 2,
+    _T.chunk: 2, torch.chunk: 2, _T.split_with_sizes: 2, torch.split_with_sizes: 2,
+}  # fmt: skip
+
+#: Functions that bring a tensor into a shape that they are given.
+SHAPING: frozenset[Any] = frozenset({_T.view, _T.reshape, torch.reshape, _T.unflatten, torch.unflatten})
+
 _aten = torch.ops.aten
 
 #: Operators that return a number or a truth value that Python holds.

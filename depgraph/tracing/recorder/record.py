@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import get_ident
 from typing import Any
 
@@ -18,9 +18,10 @@ from depgraph.tracing.recorder.fakes import Fakes
 from depgraph.tracing.recorder.geometry import Geometry, memory_of
 from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.modes import Modes
-from depgraph.tracing.recorder.recorder import Recorder
+from depgraph.tracing.recorder.recorder import Ask, Recorder
 from depgraph.tracing.recorder.threads import noticed
 from depgraph.tracing.restoring import Kept
+from depgraph.tracing.rows.steps import Steps
 from depgraph.tracing.state import State
 from depgraph.tracing.wrapper import Call, Move
 
@@ -58,6 +59,8 @@ class Recording:
         Which looks at memory that Python could write to, counted from the first, showed that it had.
     threads : bool
         Whether threads were started.
+    asks : list of Ask
+        The tensors whose sizes, which values may have decided, Python was told.
     """
 
     graph: fx.Graph
@@ -74,23 +77,31 @@ class Recording:
     overwritten: set[str]
     rewritten: frozenset[int]
     threads: bool
+    asks: list[Ask]
 
     def hold(self) -> None:
         """Let the graph return all that is wanted of it, so that none of it gets lost when it is changed."""
         reads = [escape.read for escape in self.escapes]
-        self.graph.output_node().args = ((self.outputs, list(self.updates.values()), reads),)
+        asked = [ask.node for ask in self.asks]
+        self.graph.output_node().args = ((self.outputs, list(self.updates.values()), reads, asked),)
 
     def held(self) -> tuple[list[fx.Node], dict[str, fx.Node], list[fx.Node]]:
         """Return the outputs, the updates, and what each escape was made of, as they are now."""
         returned: Any = self.graph.output_node().args[0]
-        outputs, updates, reads = map(list, returned)
+        outputs, updates, reads, _ = map(list, returned)
         return outputs, dict(zip(self.updates, updates, strict=True)), reads
+
+    def asked(self) -> list[Ask]:
+        """Return the tensors whose sizes Python was told, as they are now."""
+        returned: Any = self.graph.output_node().args[0]
+        return [replace(ask, node=node) for ask, node in zip(self.asks, returned[3], strict=True)]
 
     def add(self, escape: Escape) -> None:
         """Add an escape to a graph that holds what is wanted of it."""
         outputs, updates, reads = self.held()
+        asked = [ask.node for ask in self.asked()]
         self.escapes.append(escape)
-        self.graph.output_node().args = ((outputs, list(updates.values()), [*reads, escape.read]),)
+        self.graph.output_node().args = ((outputs, list(updates.values()), [*reads, escape.read], asked),)
 
     def constant(self, tensor: Tensor) -> fx.Node:
         """Add a constant to the graph."""
@@ -131,7 +142,7 @@ def record(
     model: nn.Module, call: Call, inputs: Sequence[Leaf], state: State, kept: Kept,
     move: Move = tuple, shift: Shift | None = None,
     numbers: bool = True, whole: bool = True, fake: bool = False,
-    rewritten: frozenset[int] = frozenset(),
+    rewritten: frozenset[int] = frozenset(), steps: Steps | None = None,
 ) -> Recording:  # fmt: skip
     """Run a model once on its example inputs and return what it did.
 
@@ -152,9 +163,12 @@ def record(
         Whether the model runs without data.
     rewritten : frozenset of int
         Which looks at memory that Python could write to count as if they showed that it had.
+    steps : callable, optional
+        How many steps loops take over places at which a mask is true.
     """
     recorder = Recorder(kept.before_write, shift=shift)
     recorder.memories.expected = rewritten
+    recorder.steps = steps
     declared: dict[fx.Node, tuple[Kind, str]] = {}
     names = [name for name in state.values if name not in state.tied]
     for name in names:
@@ -217,6 +231,7 @@ def record(
         overwritten=overwritten,
         rewritten=frozenset(recorder.memories.rewritten),
         threads=recorder.memories.all_lent,
+        asks=recorder.asks,
     )
 
 

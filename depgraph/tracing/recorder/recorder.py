@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, fx
 
 from depgraph.errors import TracingError
 from depgraph.tracing.origin import current_line
+from depgraph.tracing.private import is_wrapped, unrecorded
 from depgraph.tracing.python.checks import is_literal
 from depgraph.tracing.python.numbers import is_symbolic, plain, settled
 from depgraph.tracing.python.ways_out import has_sizes_from_values
@@ -20,6 +22,7 @@ from depgraph.tracing.recorder.leaving import Shift
 from depgraph.tracing.recorder.memory import Memory, View
 from depgraph.tracing.recorder.nodes import Nodes
 from depgraph.tracing.recorder.writing import Writing
+from depgraph.tracing.rows.steps import Steps
 
 aten = torch.ops.aten
 
@@ -57,6 +60,13 @@ class Recorder(Writing):
         The names of constants that are made of Python's numbers, as in ``torch.tensor([1, 2])``.
     computed : set of str
         Those of them that may be made of numbers that left the graph before.
+    sized : bool
+        Whether values have decided how large something is.
+    asks : list of Ask
+        The tensors whose sizes Python was told since.
+    steps : callable, optional
+        How many steps loops take over places at which a mask is true, to see what comes of it; see
+        `depgraph.tracing.rows.counting`.
     """
 
     def __init__(
@@ -65,6 +75,33 @@ class Recorder(Writing):
         super().__init__(before_write, parent, shift)
         self.literals: set[str] = set()
         self.computed: set[str] = set()
+        self.sized = False
+        self.asks: list[Ask] = []
+        self.steps: Steps | None = None
+
+    @property
+    def root(self) -> Recorder:
+        """The recorder of the model's own graph."""
+        root: Nodes = self
+        while root.parent is not None:
+            root = root.parent
+        assert isinstance(root, Recorder)
+        return root
+
+    def ask(self, tensors: Sequence[Tensor], axis: int | None = None, *, walk: bool = False) -> None:
+        """Note that Python was told how large tensors are, where values may have decided that.
+
+        Parameters
+        ----------
+        tensors : sequence of Tensor
+        axis : int, optional
+            Of which axis it was told; of all without it.
+        walk : bool
+            Whether it goes through the indices of the first axis.
+        """
+        for tensor in tensors:
+            node = self.seen(tensor) if self.parent is None and not is_wrapped(tensor) else None
+            self.root.asks.append(Ask(node, axis, walk))
 
     def run(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], perform: Callable[..., Any]) -> Any:
         """Perform an operation and write it down.
@@ -78,6 +115,8 @@ class Recorder(Writing):
         """
         if op is _LITERAL and self.memories.find(args[0]) is None:
             self._literal(str(self.read(args[0]).target))
+        if op is aten.slice.Tensor and self.root.sized and not _takes_all(*plain(args)):
+            self.ask(args[:1], plain(args[1]))  # the first ten of three rows are all of them
         tensors: list[Tensor] = []
         if any(map(is_symbolic, (*args, *kwargs.values()))) or _has_symbolic_sizes(args):
             args, kwargs = self._settled(op, args, kwargs)
@@ -99,6 +138,9 @@ class Recorder(Writing):
                 self.before_write(one.tensor)
         sources = [(self.memories.of(t), Geometry.of(t)) for t in tensors]
         result = perform(*args, **kwargs)
+        if not changed and (op in _COLUMNS or (self.root.sized and _is_empty(result))):
+            with unrecorded():
+                result = _apart(result)
         if changed:
             self._write(op, nodes, changed, before, result)
             return result
@@ -233,14 +275,56 @@ class Recorder(Writing):
         shapes = [tuple(output.shape) for output in outputs if isinstance(output, Tensor)]
         if op is aten.one_hot.default and len(args) > 1 and args[1] >= 0:
             return  # the number of classes is given
+        self.root.sized = True
         deciding = args[_DECIDING[op]] if op in _DECIDING else args
         reads: list[Tensor] = []
         self._nodes(deciding, reads)
         self.left("size", op._opname, shapes[0] if len(shapes) == 1 else shapes, [self.read(t) for t in reads])
 
 
+@dataclass(eq=False)
+class Ask:
+    """A tensor whose size Python was told.
+
+    Attributes
+    ----------
+    node : torch.fx.Node or None
+        None for one that is not in the model's own graph.
+    axis : int or None
+        Of which axis it was told, None for all.
+    walk : bool
+        Whether it went through the indices of the first axis.
+    """
+
+    node: fx.Node | None
+    axis: int | None
+    walk: bool
+
+
 #: Types of arguments that are any number.
 NUMBERS = ("number", "Optional[number]", "float", "Optional[float]", "Tensor")
+
+
+#: What they return are columns of one memory.
+_COLUMNS = {aten.where.default, aten.nonzero.default, aten.nonzero_numpy.default}
+
+
+def _apart(result: Any) -> Any:
+    """Return the same, tensors without elements in memories of their own: views of them could not be told apart."""
+    if isinstance(result, Tensor):
+        same = result.numel() or result.requires_grad or not has_strides(result)
+        return result if same else result.new_empty(result.shape)
+    return type(result)(map(_apart, result)) if type(result) in (tuple, list) else result
+
+
+def _is_empty(result: Any) -> bool:
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    return any(isinstance(part, Tensor) and not part.numel() for part in parts)
+
+
+def _takes_all(tensor: Tensor, dim: int = 0, start: Any = None, stop: Any = None, step: int = 1) -> bool:
+    """Return whether a slice takes all of an axis, however long it is."""
+    return start in (None, 0) and (stop is None or stop >= torch.iinfo(torch.int64).max) and step == 1
 
 
 def _are_parted(sources: Sequence[tuple[Memory, Geometry]]) -> bool:
