@@ -44,16 +44,22 @@ class Model(nn.Module):
         return self.program.function(*args, *([self.w] if hasattr(self, "w") else []))
 
 
+#: The arguments at a point, and after a change, by name.
+Witness = tuple[dict[str, Tensor], dict[str, Tensor]]
+
+
 @dataclass
 class Outcome:
     """Pairs of elements, input by output: those that depgraph reports and those that changed, by argument.
 
-    The elements of all results stand behind one another; ``owners`` says whose each of them is.
+    The elements of all results stand behind one another; ``owners`` says whose each of them is. ``witnesses`` has a
+    change that showed something which is not reported, by argument and place among the results.
     """
 
     reported: dict[str, np.ndarray]
     changed: dict[str, np.ndarray]
     owners: list[str]
+    witnesses: dict[tuple[str, int], Witness]
 
     @property
     def missed(self) -> dict[str, list[list[int]]]:
@@ -82,7 +88,8 @@ def outcome(program: Program, seed: int = 0) -> Outcome:
     """Hold what depgraph says of a program against what the program does."""
     with warnings.catch_warnings(action="ignore"):
         reported, owners = structural(program)
-        return Outcome(reported, Measuring(program, reported, random.Random(seed)).changed(), owners)
+        measuring = Measuring(program, reported, random.Random(seed))
+        return Outcome(reported, measuring.changed(), owners, measuring.witnesses)
 
 
 def structural(program: Program) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -113,9 +120,10 @@ class Measuring:
     def __init__(self, program: Program, reported: dict[str, np.ndarray], rng: random.Random) -> None:
         self.program, self.reported, self.rng = program, reported, rng
         self.ordinary = Ordinary(program)
+        self.witnesses: dict[tuple[str, int], Witness] = {}
         self.found = {name: np.zeros_like(pairs, dtype=bool) for name, pairs in reported.items()}
 
-    def changed(self, few: int = 4, many: int = 16) -> dict[str, np.ndarray]:
+    def changed(self, few: int = 4, many: int = 12) -> dict[str, np.ndarray]:
         """Return the pairs that changed."""
         with torch.inference_mode():
             for step in range(many):
@@ -147,6 +155,10 @@ class Measuring:
                         return
                     if self.ordinary(given):
                         row |= fresh
+                        names = self.program.arguments
+                        witness = dict(zip(names, args, strict=True)), dict(zip(names, given, strict=True))
+                        for j in np.flatnonzero(fresh & ~self.reported[name][k]).tolist():
+                            self.witnesses.setdefault((name, j), witness)
 
 
 def differing(before: Sequence[Tensor], after: Sequence[Tensor]) -> np.ndarray:

@@ -92,7 +92,7 @@ def number(dtype: torch.dtype, rng: random.Random, cap: float) -> float:
     return rng.choice((-1, 1)) * 2 ** rng.uniform(-6, torch.tensor(largest).log2().item())
 
 
-def others(value: Tensor, rng: random.Random, cap: float, most: int = 5) -> list[float]:
+def others(value: Tensor, rng: random.Random, cap: float, most: int = 4) -> list[float]:
     """Return other values for one element."""
     dtype = value.dtype
     if dtype == torch.bool:

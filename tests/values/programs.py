@@ -66,11 +66,20 @@ def sweep(seeds: range) -> int:
 
 
 def told(seed: int, program: Program, found: Outcome) -> None:
-    """Print a program and what was missed of it."""
+    """Print a program, what was missed of it, and a change that shows it."""
     of = {k: [p for p in pairs if found.owners[p[1]] in program.results] for k, pairs in found.missed.items()}
     starts = {name: found.owners.index(name) for name in program.results}
     pairs = [f"{k}[{i}] in {n}[{j - starts[n]}]" for k, some in of.items() for i, j in some for n in [found.owners[j]]]
-    click.echo(f"# seed {seed}: missed {', '.join(pairs) or 'nothing'}\n{program.source}\n")
+    click.echo(f"# seed {seed}: missed {', '.join(pairs) or 'nothing'}\n{program.source}")
+    for (_, place), witness in found.witnesses.items():
+        if (owner := found.owners[place]) in program.results:
+            for given in witness:
+                args = [given[name] for name in program.arguments]
+                result = program.function(*args)[program.results.index(owner)].reshape(-1)
+                told_args = ", ".join(f"{n}={a.tolist()}" for n, a in zip(program.arguments, args, strict=True))
+                click.echo(f"# {told_args}: {owner}[{place - starts[owner]}] = {result[place - starts[owner]].item()}")
+            break
+    click.echo()
 
 
 def smaller(program: Program, seed: int) -> Program:
