@@ -97,22 +97,12 @@ def others(value: Tensor, rng: random.Random, cap: float, most: int = 4) -> list
     dtype = value.dtype
     if dtype == torch.bool:
         return [not value.item()]
-    if not dtype.is_floating_point:
-        info, old = torch.iinfo(dtype), int(value)
-        pool = {
-            0,
-            1,
-            2,
-            info.max,
-            info.min,
-            old ^ 1,
-            number(dtype, rng, cap),
-            number(dtype, rng, cap),
-            min(old + 1, info.max),
-        }
+    old = value.item()
+    drawn = {number(dtype, rng, cap) for _ in range(5)}
+    if dtype.is_floating_point:
+        pool = {k for k in (0.0, 1.0, -1.0, -old, cap, -cap, old + 1 / 64, *drawn) if abs(k) <= cap}
     else:
-        old = value.item()
-        pool = {0.0, 1.0, -1.0, -old, cap, -cap, old + 1 / 64, *(number(dtype, rng, cap) for _ in range(5))}
-        pool = {k for k in pool if abs(k) <= cap}
+        info = torch.iinfo(dtype)
+        pool = {0, 1, 2, info.max, info.min, int(old) ^ 1, min(old + 1, info.max), *drawn}
     some = sorted(pool - {old})
     return rng.sample(some, min(most, len(some)))
