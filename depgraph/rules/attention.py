@@ -52,8 +52,11 @@ def attend(call: Call, q: Value, k: Value, v: Value, mask: Value | None, is_caus
     heads, length, keys = q.shape[:-2], q.shape[-2], k.shape[-2]
     if k.ndim > 2 and heads and k.shape[-3] != heads[-1] and k.shape[-3] != 1:
         k, v = share(k, heads[-1]), share(v, heads[-1])
-    ordinary = all(far(t) is None and wild(t) is None and t.nan is None for t in (q, k))
-    gone, silent, quiet = openings(mask, is_causal, length, keys, ordinary, call.dtype)
+    gone = silent = quiet = None
+    # A score that is no number stays so, whatever the mask.
+    if all(wild(t) is None and t.nan is None for t in (q, k)):
+        ordinary = all(far(t) is None for t in (q, k))
+        gone, silent, quiet = openings(mask, is_causal, length, keys, ordinary, call.dtype)
     reads: list[Read] = []
 
     def onto(dead: Tensor | None, axes: int) -> Tensor | None:

@@ -217,7 +217,9 @@ def recast_ends(value: Value, dtype: torch.dtype) -> Value:
         least, most = ((low > 0) | (high < 0) | low.isnan()), ((low != 0) | (high != 0) | nan)
         return bounded(value.codes, least, most, dtype)
     if dtype.is_floating_point:
-        # Rounding keeps the order; what overflows in a narrower dtype is infinite only if it is so for sure.
+        # Rounding keeps the order. Integers of any size may overflow; floating-point numbers are taken not to.
+        if not value.dtype.is_floating_point:
+            low, high = low.to(dtype), high.to(dtype)
         return bounded(value.codes, low, high, dtype, nan & ~low.isnan())
     least, most = widest(dtype)
     beyond = nan | ~((low.double() >= float(least)) & (high.double() <= float(most)))

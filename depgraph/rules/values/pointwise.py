@@ -182,7 +182,8 @@ def _tried(case: Case, lists: list[list[Tensor]]) -> Outcome:
         no = NOWHERE
         if result.is_floating_point():
             # NaN of finite numbers is nothing that a model computes: it takes logarithms of what is not negative.
-            no = result.isnan() & _all([g.isfinite() for g in given if g.is_floating_point()]) & ~single
+            finite = _all([g.isfinite() for g in given if g.is_floating_point()])
+            no = result.isnan() & finite & ~single & torch.tensor(all(map(math.isfinite, case.numbers)))
             nan = nan | (result.isnan() & ~no)
         elif result.dtype != torch.bool:
             over = over | _runs_over(case, given, result)
